@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from privsample.mechanisms.examples import Example
 
 Draws = Mapping[str, NDArray[Any]]
-_NOTHING_NOTED = CuratorNotes(title="nothing was noted", facts={})
+_NO_NOTES = CuratorNotes(title="no notes", facts={})
 
 
 @frozen_value
 class DrawsWithNotes:
-    """What one release draws, together with notes for the curator; a `_draw` method may return it.
+    """The draws of one release with notes for the curator; a `_draw` method may return both.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class DrawsWithNotes:
     """
 
     draws: Draws
-    notes: CuratorNotes = _NOTHING_NOTED
+    notes: CuratorNotes = _NO_NOTES
 
 
 class Mechanism(Memo, ABC):
@@ -64,7 +64,8 @@ class Mechanism(Memo, ABC):
         Parameters that `calibrate` may choose; the first is the default. If the tuple is empty, `calibrate` only checks
         the target.
     unreachable_advice : str
-        Last words of the error that `calibrate` raises if a mechanism without free parameters misses its target.
+        Advice at the end of the error that `calibrate` raises if a mechanism without free parameters does not meet the
+        target.
     command : CommandLine
         The part of the command-line interface that the types of the fields do not determine.
 
@@ -104,27 +105,28 @@ class Mechanism(Memo, ABC):
     def _statistic(self, data: Any) -> Any:
         """Read the data, check their schema, apply the public rule for invalid values, and return what `_draw` needs.
 
-        It is total on the public schema: no record's value can make it fail or change its message. It raises
+        No record's value can make it fail or change an error message. It raises
         SchemaError for data of another shape, type or public size.
         """
 
     @abstractmethod
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws | DrawsWithNotes:
-        """Draw from what `_statistic` returned, without changing it; return arrays of shape (draws, ...) by name.
+        """Draw, given the result of `_statistic`, which must not be modified. Return arrays (draws, ...) by name.
 
         All randomness comes from `rng`. The method may fail only if the account covers the failure.
         """
 
     @final
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Draw once. No record's value can make the release fail.
+        """Make one private release. No record's value can make it fail.
 
         Parameters
         ----------
         data : object
             The records or the statistic, in the form that the class documents.
         rng : numpy.random.Generator, optional
-            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+            Random generator, for simulations: the account then assumes RNG_FRESH. None uses the entropy of the
+            operating system.
 
         Returns
         -------
@@ -152,7 +154,7 @@ class Mechanism(Memo, ABC):
 
     @final
     def _draw_checked(self, statistic: Any, rng: np.random.Generator) -> DrawsWithNotes:
-        """`_draw`, discarded if the system's entropy source failed; `release` and wrapping mechanisms call it."""
+        """Call `_draw`, and discard its result if the system's entropy source failed. `Wrapper`s call it, too."""
         if self._checks_entropy:
             found = self._draw(statistic, rng)
             check_entropy(rng)
@@ -174,14 +176,14 @@ class Mechanism(Memo, ABC):
     @classmethod
     @final
     def calibrate(cls, *, target: Target, by: str | None = None, **fields: Any) -> Self:
-        """The mechanism that just meets a target, found by a search over one free parameter.
+        """The mechanism whose cost is as large as a target allows, found by a search over one free parameter.
 
-        The result is rounded to the safe side.
+        The parameter is rounded such that the account meets the target.
 
         Parameters
         ----------
         target : Target
-            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a share of a ledger.
+            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a part of a ledger's budget.
         by : str, optional
             Name of the free parameter to choose. None chooses the first of the class's `free_parameters`.
         **fields
@@ -234,12 +236,12 @@ class Mechanism(Memo, ABC):
 
     @property
     def description(self) -> str:
-        """How the mechanism protects a record, in one sentence for readers who do not know it."""
+        """How the mechanism protects a record, in one sentence for readers who do not know the mechanism."""
         return "The released values are random, so that they reveal little about any single record."
 
     @property
     def quantity(self) -> str:
-        """A short label for what one released number is."""
+        """A short label of one released number, for axes and tables."""
         return "statistic"
 
     @property
@@ -362,9 +364,9 @@ class Mechanism(Memo, ABC):
         raise TypeError(f"the worst neighbours of a kernel after {type(self).__name__} are not known to the audit")
 
     def _many_draws(self, outer: "Mechanism") -> Draw | None:
-        """A function that makes many independent outputs of `outer` from one release, or None.
+        """A function that draws many independent outputs of `outer` at once, or None.
 
-        None, the default, means that an audit makes one release for each output.
+        If it is None, the default, an audit makes one release for each output.
 
         `outer` is this mechanism, or a mechanism that post-processes each of its draws separately. The function takes
         the data as `release` does. Define it only if the outputs have the joint distribution of separate releases of
@@ -392,7 +394,7 @@ class Mechanism(Memo, ABC):
 
     @classmethod
     def examples(cls) -> "tuple[Example, ...]":
-        """Small instances of the class, each with a mutant (a broken copy) that an audit must catch; by default none.
+        """Small instances of the class, each with a mutant (a broken copy) that an audit must refute; by default none.
 
         `privsample audit` lists them by name, and the tests check every mechanism on them.
 
@@ -410,7 +412,7 @@ def readable_class_name(kind: type) -> str:
 
 
 class Wrapper(Mechanism):
-    """Base class of a mechanism around another one, its field `base`, whose data it takes.
+    """Base class of mechanisms that wrap another one, the field `base`, and take its data.
 
     Attributes
     ----------

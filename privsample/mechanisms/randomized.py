@@ -76,7 +76,7 @@ class RandomizedResponse(Mechanism):
     categories: int = 2
     slots: int | None = None
     names: tuple[str, ...] = ()
-    free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="any log odds cost something"),)
+    free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="ask for epsilon > 0 or delta > 0"),)
     command = CommandLine(
         data=("column",),
         help={

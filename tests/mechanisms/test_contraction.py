@@ -102,7 +102,7 @@ def test_derived_constants_hold_and_projections_are_nearest(rng):
 @pytest.mark.parametrize(
     ("make", "error", "match"),
     [
-        (lambda: NoisyStep(map=TURN, noise_std=1, constant=0.6), ValueError, "below the map's own"),
+        (lambda: NoisyStep(map=TURN, noise_std=1, constant=0.6), ValueError, "the Lipschitz constant of the map"),
         (lambda: NoisyStep(map=TURN, noise_std=-1), ValueError, "noise_std"),
         (lambda: NoisyStep(map=TURN, noise_std=np.nan), ValueError, "noise_std"),
         (lambda: NoisyStep(map=np.tanh, noise_std=1), TypeError, "StatedMap"),

@@ -214,7 +214,7 @@ def _time_between(start: float, end: float) -> float:
 
 @frozen_value
 class BrownianMotion(DiffusionMechanism):
-    """Brownian motion from a statistic: Gaussian noise of variance 2 `time` on each entry.
+    """Brownian motion that starts at a statistic: Gaussian noise of variance 2 `time` on each entry.
 
     `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape). `diffuse`
     continues a release to a later time.
@@ -281,7 +281,7 @@ class BrownianMotion(DiffusionMechanism):
 
 @frozen_value
 class OrnsteinUhlenbeck(DiffusionMechanism):
-    """An Ornstein-Uhlenbeck process from a statistic, which shrinks it towards 0 and adds Gaussian noise.
+    """An Ornstein-Uhlenbeck process that starts at a statistic, shrinks it towards 0 and adds Gaussian noise.
 
     The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
     each entry. `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
@@ -342,7 +342,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
     @property
     def distribution(self) -> OrnsteinUhlenbeckDiffusion:
-        """The Ornstein-Uhlenbeck process with mean reversion `theta` and noise rate `rho`."""
+        """The Ornstein-Uhlenbeck process with rate of mean reversion `theta` and diffusion rate `rho`."""
         return OrnsteinUhlenbeckDiffusion(theta=self.theta, rho=self.rho)
 
     @classmethod
@@ -357,8 +357,8 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     ) -> Self:
         """The process at time 1 with the least worst-case squared error under a zCDP guarantee.
 
-        The worst case is over statistics of norm at most `radius` = R. The least error is d s^2 R^2/(2 zcdp R^2 + d
-        s^2), for d numbers and sensitivity s.
+        The worst case is over statistics of norm at most R = `radius`. For a statistic of d numbers and sensitivity s,
+        the least error is d s^2 R^2 / (2 zcdp R^2 + d s^2).
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         Returns
         -------
         OrnsteinUhlenbeck
-            The mechanism; rounding stays on the safe side of the guarantee.
+            The mechanism. Its parameters are rounded such that the guarantee holds.
 
         Notes
         -----

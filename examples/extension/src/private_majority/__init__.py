@@ -48,7 +48,7 @@ class PrivateMajority(ps.Mechanism):
 
     rate: float
     draws: int = 1
-    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="ask for epsilon > 0"),)
+    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="ask for epsilon > 0 or delta > 0"),)
     command = ps.CommandLine(data=("column",))
 
     @property
