@@ -34,8 +34,8 @@ class RandomizedResponse(Mechanism):
     Each answer is e^log_odds times as likely to be the true category as any one other category. Under ReplaceOne(n) the
     n answers are in the order of the records. Under AddRemove the number of records is not public: `slots` answers are
     released in uniformly random order, those of the first `slots` records and uniform answers for missing records.
-    `release` takes one column of category codes, and draws "answers", whole numbers of shape (1, slots). A code that is
-    missing or outside {0, ..., K-1} counts as 0.
+    `release` takes one column of category codes, and returns draws of "answers", whole numbers of shape (1, slots). A
+    code that is missing or outside {0, ..., K-1} counts as 0.
 
     Parameters
     ----------

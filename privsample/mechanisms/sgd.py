@@ -70,8 +70,8 @@ class NoisyProjectedSGD(Mechanism):
     The state starts at 0. Each batch makes one step x -> P(x - rate (mean gradient + penalty x + noise)), where P
     projects onto the ball of the loss and the noise is N(0, noise_std^2) in each coordinate. Only the last state is
     released, so the noise of later steps also protects earlier records. `release` takes a pair (rows of shape (n,
-    features), targets of shape (n,)), and draws "coefficients", shape (1, features), and "intercept", shape (1,), if
-    the loss has one. An entry that is not a finite number counts as 0, a row longer than the loss's `norm` in L2 is
+    features), targets of shape (n,)). It returns "coefficients", shape (1, features), and "intercept", shape (1,), if
+    the loss has one. An entry that is not a finite number counts as 0, a row whose L2 norm exceeds the loss's `norm` is
     scaled down to it, and targets are cleaned as the loss documents.
 
     Parameters

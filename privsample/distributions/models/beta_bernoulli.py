@@ -77,7 +77,7 @@ class BetaBernoulli(Model):
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
 
-    def absorb(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
+    def update_prior(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
         """The model whose prior is the posterior: the sum s is added to `alpha`, and n - s to `beta`."""
         distribution = self.posterior(statistic, n)
         return BetaBernoulli(alpha=distribution.a, beta=distribution.b, fractional=self.fractional)

@@ -119,7 +119,7 @@ class DirichletCategorical(Model):
         del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
 
-    def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
+    def update_prior(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
         """The model whose prior is the posterior: the counts are added to `alpha`."""
         return DirichletCategorical(alpha=self.posterior(statistic, n).alpha, names=self.names)
 

@@ -75,7 +75,7 @@ class GammaExponential(Model):
         rate = prior_weight * self.rate + data_weight * float(statistic)
         return Gamma(shape=prior_weight * self.shape + data_weight * n, rate=rate)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
+    def update_prior(self, statistic: FloatArray, n: int) -> "GammaExponential":
         """The model whose prior is the posterior: n is added to `shape`, and the sum of the times to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaExponential(shape=distribution.shape, rate=distribution.rate, upper=self.upper)

@@ -75,7 +75,7 @@ class GammaPoisson(Model):
         shape = prior_weight * self.shape + data_weight * float(statistic)
         return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
+    def update_prior(self, statistic: FloatArray, n: int) -> "GammaPoisson":
         """The model whose prior is the posterior: the sum of the counts is added to `shape`, and n to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaPoisson(shape=distribution.shape, rate=distribution.rate, upper=self.upper)

@@ -88,7 +88,7 @@ class NormalKnownVariance(Model):
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
+    def update_prior(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
         """The model whose prior mean and variance are those of the posterior."""
         distribution = self.posterior(statistic, n)
         return NormalKnownVariance(

@@ -182,7 +182,7 @@ class LinearRegression(MomentModel):
         gram = self.moments.own_gram(statistic, n)
         return conjugate(gram, distribution, data_weight=data_weight, prior_weight=prior_weight)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
+    def update_prior(self, statistic: FloatArray, n: int) -> "LinearRegression":
         """The model that stores the statistic of the public records next to the prior parameters."""
         total = np.asarray(statistic) + (np.array(self.public) if self.public_n else 0.0)
         return LinearRegression(

@@ -114,9 +114,9 @@ def _normalize(self: Any) -> None:
 class GaussianMechanism(AdditiveNoise):
     """Gaussian noise on a statistic of known L2 sensitivity.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape). An entry
-    that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the sensitivity must
-    cover.
+    `release` takes the statistic, an array of shape `shape`, and returns draws of "statistic", shape (draws, *shape).
+    An entry that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the
+    sensitivity must cover.
 
     Parameters
     ----------
@@ -201,9 +201,9 @@ class GaussianMechanism(AdditiveNoise):
 class LaplaceMechanism(AdditiveNoise):
     """Laplace noise on a statistic of known L1 sensitivity.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape). An entry
-    that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the sensitivity must
-    cover.
+    `release` takes the statistic, an array of shape `shape`, and returns draws of "statistic", shape (draws, *shape).
+    An entry that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the
+    sensitivity must cover.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
 class NoisyStatistics(ConjugateMechanism):
     """A model's sufficient statistic of n records plus noise, `draws` times, under ReplaceOne(n).
 
-    `release` takes the records in one column, and draws "statistic", shape (draws, ...). Wrap the release in
+    `release` takes the records in one column, and returns draws of "statistic", shape (draws, ...). Wrap the release in
     PrivateStatistics to infer from it.
 
     Parameters

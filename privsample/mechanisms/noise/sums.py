@@ -247,13 +247,13 @@ class ColumnSum(NoisySum):
 class GaussianSum(ColumnSum):
     """The sum of a column clipped to bounds, with Gaussian noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
-    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+    `release` takes one column of numbers, and returns draws of "sum", shape (draws,). A missing value counts as the
+    number nearest 0 within the bounds. The sensitivity is derived from the bounds and the relation.
 
     Parameters
     ----------
     bounds : tuple of (float, float)
-        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+        Lower and upper bound, finite, in the unit of the column. Values outside are clipped.
     noise_std : float
         Standard deviation of the noise, finite and > 0, in the unit of the column.
     relation : Relation, default AddRemove()
@@ -319,13 +319,13 @@ class GaussianSum(ColumnSum):
 class LaplaceSum(ColumnSum):
     """The sum of a column clipped to bounds, with Laplace noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
-    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+    `release` takes one column of numbers, and returns draws of "sum", shape (draws,). A missing value counts as the
+    number nearest 0 within the bounds. The sensitivity is derived from the bounds and the relation.
 
     Parameters
     ----------
     bounds : tuple of (float, float)
-        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+        Lower and upper bound, finite, in the unit of the column. Values outside are clipped.
     scale : float
         Scale b of the Laplace noise, finite and > 0, in the unit of the column; its variance is 2 b^2.
     relation : Relation, default AddRemove()
@@ -388,8 +388,8 @@ class ClippedSum(NoisySum):
     """The sum of rows clipped to an L2 norm, with Gaussian noise on each entry.
 
     With Poisson sampling it is one step of differentially private gradient descent. `release` takes an array of shape
-    (k, width), and draws "sum", shape (draws, width). An entry that is not a finite number counts as 0, and a row
-    longer than `norm` is scaled down to it.
+    (k, width), and returns draws of "sum", shape (draws, width). An entry that is not a finite number counts as 0, and
+    a row longer than `norm` is scaled down to it.
 
     Parameters
     ----------

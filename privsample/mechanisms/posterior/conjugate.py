@@ -449,8 +449,8 @@ class BetaQuery(PosteriorMechanism):
     """The mean of a bounded column, as a draw from a Beta posterior.
 
     Each value x is scaled to (x - low)/(high - low) in [0, 1] and enters a Beta-Bernoulli model as a fractional record.
-    `release` takes one column, and draws "rho", shape (draws,), in (0, 1); low + (high - low) rho is the mean of the
-    column. The guarantee holds under ReplaceOne(n).
+    `release` takes one column, and returns draws of "rho", shape (draws,), in (0, 1); low + (high - low) rho is the
+    mean of the column. The guarantee holds under ReplaceOne(n).
 
     Parameters
     ----------

@@ -54,10 +54,10 @@ class PrivateGibbsHMM(Mechanism):
     - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
       bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
 
-    `release` takes rows of shape (n, features) in the order of their steps, and draws "states" (kept, steps),
-    "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code that is
-    missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one state
-    the model is naive Bayes; give it one step.
+    `release` takes rows of shape (n, features) in the order of their steps, and returns draws of "states" (kept,
+    steps), "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code
+    that is missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one
+    state the model is naive Bayes; give it one step.
 
     Parameters
     ----------

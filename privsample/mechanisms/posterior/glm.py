@@ -47,9 +47,9 @@ class LogisticPosterior(Mechanism):
     """Independent draws of the coefficients of a logistic regression, under ReplaceOne(n).
 
     The prior is N(0, prior_std^2) for each coefficient and N(0, intercept_std^2) for the intercept. `release` takes a
-    pair (rows of shape (n, features), labels of shape (n,)), and draws "coefficients", shape (draws, features), and
-    "intercept", shape (draws,), unless it is left out. An entry that is not a finite number counts as 0, a row longer
-    than `norm` in L2 is scaled down to it, and a label is positive if it equals 1 and negative otherwise.
+    pair (rows of shape (n, features), labels of shape (n,)), and returns draws of "coefficients", shape (draws,
+    features), and "intercept", shape (draws,), unless it is left out. An entry that is not a finite number counts as 0,
+    a row longer than `norm` in L2 is scaled down to it, and a label is positive if it equals 1 and negative otherwise.
 
     The account does not cover the running time of a release, which depends on the data: others must not measure it.
 

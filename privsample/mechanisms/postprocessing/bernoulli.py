@@ -37,8 +37,8 @@ class BernoulliSampling(Wrapper):
     The base releases one array of d = `dimension` numbers, which are the probabilities of the d entries of each vector.
     The probabilities stay secret. A NaN, and every entry if the base releases no draws, has probability 1/2. With
     margin 0 the probabilities are clipped only to [0, 1], and the step does not amplify privacy. `release` takes the
-    base's data, and draws "bits", 0 or 1, shape (draws, dimension). It raises ValueError if the base does not release
-    `dimension` numbers.
+    base's data, and returns draws of "bits", 0 or 1, shape (draws, dimension). It raises ValueError if the base does
+    not release `dimension` numbers.
 
     Parameters
     ----------

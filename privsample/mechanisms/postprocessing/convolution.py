@@ -98,7 +98,7 @@ def account_of_step(
 class PostNoise(PostProcessing):
     """Further noise on every number that `base` releases, of the same distribution as the base's noise.
 
-    `release` takes the base's data, and draws "statistic".
+    `release` takes the base's data, and returns draws of "statistic".
 
     Parameters
     ----------

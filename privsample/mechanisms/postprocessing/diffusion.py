@@ -41,7 +41,7 @@ def _scaled_by_square(ratio: float, fields: Mapping[str, Any]) -> float:
 class DiffusionMechanism(Mechanism):
     """Base class: a statistic of public shape, diffused for `time`; entries that are not finite count as 0.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+    `release` takes the statistic, an array of shape `shape`, and returns draws of "statistic", shape (1, *shape).
     """
 
     __slots__ = ()
@@ -216,8 +216,8 @@ def _time_between(start: float, end: float) -> float:
 class BrownianMotion(DiffusionMechanism):
     """Brownian motion that starts at a statistic: Gaussian noise of variance 2 `time` on each entry.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape). `diffuse`
-    continues a release to a later time.
+    `release` takes the statistic, an array of shape `shape`, and returns draws of "statistic", shape (1, *shape).
+    `diffuse` continues a release to a later time.
 
     Parameters
     ----------
@@ -284,7 +284,8 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     """An Ornstein-Uhlenbeck process that starts at a statistic, shrinks it towards 0 and adds Gaussian noise.
 
     The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
-    each entry. `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+    each entry. `release` takes the statistic, an array of shape `shape`, and returns draws of "statistic", shape (1,
+    *shape).
 
     Parameters
     ----------
@@ -399,7 +400,7 @@ class MultilevelRelease(Wrapper):
 
     All levels together cost what the first level costs, because the others are post-processing of it. Each level alone
     costs less; `split_levels` separates them, for readers who each see a single level. `release` takes the base's
-    statistic, and draws "statistic", shape (levels, *shape), the least noisy level first.
+    statistic, and returns draws of "statistic", shape (levels, *shape), the least noisy level first.
 
     Parameters
     ----------

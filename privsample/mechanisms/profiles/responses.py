@@ -71,7 +71,8 @@ class OneBit(ProfileMechanism):
     """Profile-based privacy for two profiles of one bit: both profiles use the same flip probability, in closed form.
 
     `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or
-    one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is public.
+    one name for all) and "symbol", and returns draws of "symbols", whole numbers of shape (1, n) in the order given; n
+    is public.
 
     Parameters
     ----------
@@ -139,8 +140,8 @@ class OneBitCluster(ProfileMechanism):
     """Profile-based privacy for profiles of one bit: one flip probability for each connected component, in closed form.
 
     The flip is the one that the worst edge of the component needs. `release` takes a mapping, or a pandas, polars or
-    Arrow table, with the columns "profile" (names of the graph, or one name for all) and "symbol", and draws "symbols",
-    whole numbers of shape (1, n) in the order given; n is public.
+    Arrow table, with the columns "profile" (names of the graph, or one name for all) and "symbol", and returns draws of
+    "symbols", whole numbers of shape (1, n) in the order given; n is public.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ class SmoothOneBit(ProfileMechanism):
 
     The largest flip of a component is minimal; among such flips, those with the least weighted sum are used. `release`
     takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or one name for
-    all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is public.
+    all) and "symbol", and returns draws of "symbols", whole numbers of shape (1, n) in the order given; n is public.
 
     Parameters
     ----------
@@ -276,8 +277,8 @@ class SmoothCategorical(ProfileMechanism):
     The largest off-diagonal entry of a component is minimal; among such matrices, those with the least weighted
     expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]), are used. With `cost`, the weighted expected cost is
     minimized in place of the largest entry. `release` takes a mapping, or a pandas, polars or Arrow table, with the
-    columns "profile" (names of the graph, or one name for all) and "symbol", and draws "symbols", whole numbers of
-    shape (1, n) in the order given; n is public.
+    columns "profile" (names of the graph, or one name for all) and "symbol", and returns draws of "symbols", whole
+    numbers of shape (1, n) in the order given; n is public.
 
     Parameters
     ----------
@@ -371,8 +372,8 @@ class LocalResponse(ProfileMechanism):
 
     It hides every observation, and therefore also every profile. The account states the epsilon between profiles, which
     is at most `epsilon`. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile"
-    (names of the graph, or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the
-    order given; n is public.
+    (names of the graph, or one name for all) and "symbol", and returns draws of "symbols", whole numbers of shape (1,
+    n) in the order given; n is public.
 
     Parameters
     ----------
