@@ -1,4 +1,4 @@
-"""Costs in few decimal digits, rounded to the safe side: expenses up, remaining budgets down."""
+"""Privacy costs in few decimal digits, by directed rounding: costs up, remaining budgets down."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal

@@ -141,9 +141,9 @@ class DiffusionMechanism(Mechanism):
     def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
         """Continue a release of this diffusion to a later time, without new access to the data.
 
-        The result is more private. An observer of both releases is charged for the earlier one only. The same holds for
-        several later releases: they share its noise, so together they may reveal more than the sum of their accounts,
-        but never more than the earlier release.
+        The result is more private. The cost for an observer of both releases is that of the earlier one. The same holds
+        for several later releases: they share its noise, so together they may reveal more than the sum of their
+        accounts, but never more than the earlier release.
 
         Parameters
         ----------
@@ -483,8 +483,8 @@ class MultilevelRelease(Wrapper):
         Returns
         -------
         tuple of Release
-            One release for each level, the least noisy first. An observer of several levels is charged for the least
-            noisy one.
+            One release for each level, the least noisy first. The cost for an observer of several levels is that of the
+            least noisy one.
         """
         account = account_of_step(self, self, release, None)
         fresh = account.assumptions - self.accountant.assumptions
