@@ -105,13 +105,13 @@ def register(
     Parameters
     ----------
     target : type, optional
-        A frozen dataclass that compares by content (a mechanism, model, accountant, relation, noise, ...) or an Enum.
+        A frozen dataclass that is compared by value (a mechanism, model, accountant, relation, noise, ...) or an Enum.
         If omitted, `register` returns a class decorator, which must be above `@dataclass`.
     package : str
         The name of the package in tags: letters, digits, ".", "-" and "_". Declare it as an entry point of the group
         `privsample.extensions`, so that a file can be loaded before the package was imported; see Notes.
     name : str, optional
-        The name of the class in tags; by default that of the class.
+        The name in the tag; by default the class name.
     version : int, default 1
         The version of the fields. Raise it when fields are renamed, added without a default, or change their meaning.
     aliases : iterable of str, default ()

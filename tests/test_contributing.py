@@ -82,7 +82,7 @@ class NoisyMajority(Mechanism):
 
     rate: float
     draws: int = 1
-    free_parameters = (FreeParameter(name="rate", upper=30.0, advice="any rate costs something"),)
+    free_parameters = (FreeParameter(name="rate", upper=30.0, advice="ask for epsilon > 0 or delta > 0"),)
 
     def __post_init__(self) -> None:
         set_fields(self, rate=MajorityAccountant(rate=self.rate).rate, draws=positive_integer(draws=self.draws))

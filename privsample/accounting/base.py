@@ -1,4 +1,4 @@
-"""The interface of all accounts: `bounds` describes the privacy loss, and the engine computes every view from it."""
+"""The interface of all accounts: `bounds` describes the privacy loss; the privacy and Rényi curves follow from it."""
 
 import inspect
 import itertools
@@ -38,7 +38,9 @@ from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, r
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FEW, _ONE_GRID = 4.0, 0.5  # numbers of values of the Rényi and privacy curves that are computed without a table
+# numbers of values for which `within_budget` decides whether a curve is replaced by a table: a few values of the Rényi
+# curve; of the privacy curve half a value, because one grid serves many epsilons
+_RENYI_VALUES, _CURVE_VALUES = 4.0, 0.5
 
 
 class _FieldsSignature:
@@ -59,8 +61,8 @@ class Accountant(Memo, ABC):
 
     An account is an immutable value. It is fixed before any data are seen, and its one abstract method describes the
     privacy loss between neighbouring datasets under `relation`. The privacy curve (`delta`, `epsilon`), the Rényi curve
-    (`rdp`), compositions, groups and subsamples are computed from it. Every view is a valid guarantee by itself and is
-    never below the true value. All privacy losses and divergences are in nats.
+    (`rdp`), compositions, groups and subsamples are computed from it. Every curve is a valid guarantee by itself and
+    is never below the true value. All privacy losses and divergences are in nats.
 
     `a + b` and `k * a` compose releases from the same records, and `a | b` combines releases from disjoint parts.
 
@@ -70,7 +72,7 @@ class Accountant(Memo, ABC):
     three further methods can be overridden:
 
     - `group(size)`: the guarantee for groups, where the mechanism has a better one than the general bound.
-    - `with_relation(relation)`: the same numbers under another relation, for accounts that contain other accounts.
+    - `with_relation(relation)`: the same curves under another relation, for accounts that contain other accounts.
     - `for_sizes(low, high)`: an account that holds for every number of records in a range, so that the mechanism can
       run on Poisson samples of a public number of records.
 
@@ -115,7 +117,7 @@ class Accountant(Memo, ABC):
 
     @cached
     def bounds(self) -> PrivacyBounds:
-        """Everything that the account knows of the privacy loss; every view and combination is computed from it."""
+        """All bounds on the privacy loss that the account knows; every curve and composition is computed from them."""
         found = self._bounds()
         if not isinstance(found, PrivacyBounds):
             raise TypeError(f"{type(self).__name__}._bounds must return PrivacyBounds, got {type(found).__name__}")
@@ -134,7 +136,7 @@ class Accountant(Memo, ABC):
 
     @property
     def order_limit(self) -> float:
-        """The Rényi curve is finite below this order and +inf from this order on."""
+        """The order below which the Rényi curve is finite; it is +inf at and above this order."""
         return 1.0 if self.infinity_mass > 0 else self.bounds.order_limit
 
     @property
@@ -151,14 +153,14 @@ class Accountant(Memo, ABC):
         return self.bounds.zcdp
 
     def kind(self, view: View) -> Kind:
-        """Whether a view is exact or an upper bound.
+        """Whether a curve is exact or an upper bound.
 
-        A view is exact if it is attained by the worst pair of neighbours, up to rounding up.
+        A curve is exact if it is attained by the worst pair of neighbours, up to upward rounding.
 
         Parameters
         ----------
         view : {"rdp", "delta", "epsilon"}
-            The view.
+            The method that returns the curve.
 
         Returns
         -------
@@ -168,7 +170,7 @@ class Accountant(Memo, ABC):
         Raises
         ------
         ValueError
-            If `view` is not one of the three views.
+            If `view` is not one of the three names.
         """
         if not one_of(view, VIEWS):
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
@@ -192,7 +194,7 @@ class Accountant(Memo, ABC):
         ValueError
             If an order is NaN, infinite or <= 1.
         """
-        return views.rdp(within_budget(self.bounds, renyi=_FEW), renyi_orders(orders))[()]
+        return views.rdp(within_budget(self.bounds, renyi=_RENYI_VALUES), renyi_orders(orders))[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Logarithm of `delta(epsilon)`, which keeps the precision of values below the range of floats.
@@ -214,8 +216,8 @@ class Accountant(Memo, ABC):
         """
         e = np.clip(
             real_array(epsilon=epsilon), -1e300, 1e300
-        )  # infinite arguments are replaced: the curves are constant there
-        return views.log_delta(within_budget(affordable(self.bounds), curve=_ONE_GRID), e)[()]
+        )  # replaces infinite arguments; the curves are constant beyond these limits
+        return views.log_delta(within_budget(affordable(self.bounds), curve=_CURVE_VALUES), e)[()]
 
     def delta(self, epsilon: ArrayLike) -> FloatArray:
         """Privacy curve delta(epsilon), also called privacy profile: the least valid delta, rounded up.
@@ -237,8 +239,8 @@ class Accountant(Memo, ABC):
         """
         log_delta = self.log_delta(epsilon)
         with np.errstate(invalid="ignore"):
-            lost = 4 * np.finfo(float).eps * (1.0 - log_delta)  # relative rounding error of exp
-            rounded = np.minimum(np.nextafter(np.exp(log_delta) * (1.0 + lost), 1.0), 1.0)
+            error = 4 * np.finfo(float).eps * (1.0 - log_delta)  # relative rounding error of exp
+            rounded = np.minimum(np.nextafter(np.exp(log_delta) * (1.0 + error), 1.0), 1.0)
         return np.where(np.isneginf(log_delta), 0.0, rounded)[()]
 
     def epsilon(self, delta: ArrayLike) -> FloatArray:
@@ -304,7 +306,7 @@ class Accountant(Memo, ABC):
         Returns
         -------
         Accountant
-            The account for groups; by default the general bound, which is looser than that of many mechanisms.
+            The account for groups; by default the general bound, which many mechanisms improve.
 
         Notes
         -----
@@ -313,7 +315,7 @@ class Accountant(Memo, ABC):
         return Group(base=self, size=size)
 
     def with_relation(self, relation: Relation) -> "Accountant":
-        """The same numbers under another relation. `relation` is not validated; use `to` for supported conversions.
+        """The same curves under another relation. `relation` is not validated; use `to` for supported conversions.
 
         Parameters
         ----------
@@ -519,9 +521,9 @@ class Composed(Accountant):
     """Sequential composition of releases from the same records. `a + b` and `k * a` construct it.
 
     Rényi curves are added, and products of dominating pairs are composed exactly where closed forms or small tables
-    allow it and otherwise numerically with certified rounding. The mechanisms must be fixed in advance; the Rényi curve
-    also holds for mechanisms that are chosen adaptively if the Rényi curves are fixed in advance. For adaptively chosen
-    costs use a `Ledger`.
+    allow it and otherwise numerically with certified rounding. The privacy curve needs mechanisms that are fixed in
+    advance. The Rényi curve also holds for mechanisms that are chosen adaptively, as long as their Rényi curves are
+    fixed in advance. If the costs are chosen adaptively, use a `Ledger`.
 
     Parameters
     ----------
@@ -535,13 +537,13 @@ class Composed(Accountant):
     TypeError
         If an entry is not a pair of an account and an int.
     ValueError
-        If there is no entry, or if accounts under ProfileEdge are not assumed independent.
+        If there is no entry, or if observations under ProfileEdge are not assumed independent.
     RelationMismatch
         If the relations differ.
 
     Notes
     -----
-    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/lattice.md
+    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/grid.md
     and docs/notes/contour.md (numerical composition).
 
     Kind: exact for the Rényi curve and for Gaussian pairs; an upper bound with certified error where composition is
@@ -574,7 +576,7 @@ class Composed(Accountant):
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
         same_relation(tuple(counts))
         if sum(counts.values()) > 1:
-            composable(tuple(counts), self.assumptions)
+            check_composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
         set_fields(self, entries=tuple(counts.items()), assumptions=union)
 
@@ -611,24 +613,24 @@ class Composed(Accountant):
         members = tuple((member.for_sizes(low, high), times) for member, times in self.entries)
         if members == self.entries:
             return self
-        place = ReplaceOne(n=high)  # one relation for all members: only their curves are used
-        return replace(self, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))
+        common = ReplaceOne(n=high)  # composition needs one relation; the caller uses the curves only
+        return replace(self, entries=tuple((Group(base=own, size=1, relation=common), times) for own, times in members))
 
 
 @frozen_value
 class Parallel(Accountant):
     """Parallel composition: releases from disjoint parts of the records. `a | b` constructs it.
 
-    Every view is the maximum over the parts. Under AddRemove, a record lies in one part, which may depend on its
-    contents. Under ReplaceOne, the parts must be fixed by public positions (assumption FIXED_PARTS); if a replaced
-    record can move between parts, use AddRemove accounts and `.to(ReplaceOne(n=...))`, which bounds two parts or one
-    group of two. Under ProfileEdge, the profiles of the parts must be chosen independently (assumption
-    INDEPENDENT_PROFILES).
+    Every curve is the maximum over the parts. Under AddRemove, each record lies in one part, which may depend on the
+    contents of the record. Under ReplaceOne, the parts must be fixed by public positions (assumption FIXED_PARTS); if a
+    replaced record can move between parts, use AddRemove accounts and `.to(ReplaceOne(n=...))`, which takes the maximum
+    over pairs of parts and groups of two records in one part. Under ProfileEdge, the profiles of the parts must be
+    chosen independently (assumption INDEPENDENT_PROFILES).
 
     Parameters
     ----------
     parts : tuple of Accountant
-        Accounts of the parts, under one relation; under ReplaceOne the numbers of records may differ, and add up.
+        Accounts of the parts, under one relation; under ReplaceOne their numbers of records may differ and are added.
     assumptions : frozenset of Assumption, default frozenset()
         Assumptions of the guarantee. Those of the parts are added.
     moved : bool, default False
@@ -726,10 +728,10 @@ class Parallel(Accountant):
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
             return Accountant.to(self, relation)
-        kinds = self._distinct_parts
-        twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
-        within = [part.to(relation) for part in kinds]
-        between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(kinds, 2), *twice]]
+        parts = self._distinct_parts
+        twice = [(part, part) for part in parts if self.parts.count(part) > 1]
+        within = [part.to(relation) for part in parts]
+        between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(parts, 2), *twice]]
         return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
 
     def group(self, size: int) -> Accountant:
@@ -825,16 +827,17 @@ def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
     return frozenset().union(*(member.assumptions for member in members))
 
 
-def composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] = frozenset()) -> None:
+def check_composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] = frozenset()) -> None:
     """Check that accounts under ProfileEdge are composed only if their observations are assumed independent.
 
     Raises ValueError. Source: Geumlek 2020, Observations 8 and 13.
     """
     needed = Assumption.INDEPENDENT_OBSERVATIONS
     for member in members:
-        # a combination has the union of its members' assumptions, so each member is checked by itself
+        # a composition has the union of its members' assumptions, so each member is checked by itself
         inner = [account for account, _ in getattr(member, "entries", ())]
-        composable((*inner, *getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])), stated)
+        inner += [*getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])]
+        check_composable(tuple(inner), stated)
         if isinstance(member.relation, ProfileEdge) and needed not in member.assumptions | stated:
             raise ValueError(
                 "accounts under ProfileEdge compose only for independent observations of one profile, and not for "

@@ -20,15 +20,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 @frozen_value
 class PureAccountant(SizeFreeAccountant):
-    """Any epsilon-differentially private mechanism.
+    """The tightest curves that hold for every epsilon-differentially private mechanism.
 
-    Among all such mechanisms binary randomized response is the worst at every epsilon and order, and its curves are
-    used.
+    They are the curves of binary randomized response, which dominates all such mechanisms.
 
     Parameters
     ----------
     stated_epsilon : float
-        epsilon of the guarantee, in nats, finite and >= 0.
+        The epsilon of the guarantee, in nats, finite and >= 0.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {STATED}
@@ -38,7 +37,7 @@ class PureAccountant(SizeFreeAccountant):
     -----
     Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
 
-    Kind: exact for the worst such mechanism.
+    Kind: exact for the dominating mechanism.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class PureAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem of the worst mechanism."""
+        """Author, year and theorem of the dominating mechanism."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
@@ -66,21 +65,22 @@ class PureAccountant(SizeFreeAccountant):
         return PrivacyBounds.from_pairs([binary_pair(self.stated_epsilon)], pure_epsilon=self.stated_epsilon)
 
     def group(self, size: int) -> "PureAccountant":
-        """Groups have `size` times epsilon."""
+        """The account for groups of `size` records: pure DP with `size` times epsilon."""
         size = positive_integer(size=size)
         return replace(self, stated_epsilon=size * self.stated_epsilon, relation=self.relation.group(size))
 
 
 @frozen_value
 class ApproximateAccountant(SizeFreeAccountant):
-    """Any (epsilon, delta)-differentially private mechanism.
+    """The tightest curves that hold for every (epsilon, delta)-differentially private mechanism.
 
-    The worst such mechanism reveals its input with probability delta and is binary randomized response otherwise.
+    They are the curves of the mechanism that reveals its input with probability delta and is binary randomized response
+    otherwise. It dominates all such mechanisms.
 
     Parameters
     ----------
     stated_epsilon : float
-        epsilon of the guarantee, in nats, finite and >= 0.
+        The epsilon of the guarantee, in nats, finite and >= 0.
     stated_delta : float
         delta of the guarantee, in [0, 1).
     relation : Relation, default AddRemove()
@@ -92,7 +92,7 @@ class ApproximateAccountant(SizeFreeAccountant):
     -----
     Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
 
-    Kind: exact for the worst such mechanism.
+    Kind: exact for the dominating mechanism.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class ApproximateAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem of the worst mechanism."""
+        """Author, year and theorem of the dominating mechanism."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
@@ -254,7 +254,7 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     -----
     Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021, Lemma 3.2 (zCDP).
 
-    Kind: exact for the worst such mechanism.
+    Kind: exact for the dominating mechanism.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class BoundedRangeAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem of the worst mechanism."""
+        """Author, year and theorem of the dominating mechanism."""
         return "Dong, Durfee and Rogers 2020, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:

@@ -16,14 +16,14 @@ from privsample.relations import Relation, ReplaceOne, related
 
 @frozen_value
 class RandomizedResponseAccountant(SizeFreeAccountant):
-    """Randomized response: each record's true category is reported with larger probability than the other categories.
+    """Randomized response: the answer for a record is its true category or, with smaller probability, another one.
 
-    The true category is e^log_odds times as probable as each other category.
+    The true category is reported with e^log_odds times the probability of each other category.
 
     Parameters
     ----------
     log_odds : float
-        log of the ratio of the two probabilities, in nats, finite and > 0: the pure epsilon of one answer.
+        Log of the ratio of the two probabilities, in nats, finite and > 0. It is the pure epsilon of one answer.
     categories : int
         Number of categories, >= 2.
     relation : Relation
@@ -59,7 +59,7 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The mechanism; its curves are those of two distributions on three outcomes."""
+        """Author, year and section of the mechanism."""
         return "Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (k-ary)"
 
     def _bounds(self) -> PrivacyBounds:
@@ -73,12 +73,12 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)])
 
     def code_distributions(self) -> CodeDistributions:
-        """The distribution of the answer for each category of a record.
+        """The answer's distribution given the true category, for post-processing by Markov kernels.
 
         Returns
         -------
         CodeDistributions
-            The distributions, with all pairs of categories, since a record can be replaced by any other.
+            One distribution for each true category, and all pairs of categories as neighbours.
         """
         count = self.categories
         distributions = np.exp(np.where(np.eye(count) > 0, 0.0, -self.log_odds))
@@ -88,7 +88,10 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         )
 
     def group(self, size: int) -> Accountant:
-        """Groups of `size` records change as many independent answers; exact (docs/notes/composition.md)."""
+        """The account for groups: `size` records change `size` independent answers (docs/notes/composition.md).
+
+        Kind: exact.
+        """
         size = positive_integer(size=size)
         answers = min(size, self.relation.n) if isinstance(self.relation, ReplaceOne) else size
         each = replace(self, relation=self.relation.group(size))

@@ -1,4 +1,4 @@
-"""Target guarantees, and the search for the parameter that just meets a target, rounded to the safe side."""
+"""Target guarantees, and the search for the parameter with the largest cost within a target, by directed rounding."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -47,7 +47,7 @@ List of names: privsample audit --list"""
 _SAMPLES = 20_000  # default number of draws from each dataset with --mechanism
 _READING = """\
 claimed, at least: the claimed delta at this epsilon, and a lower confidence bound on the true delta.
-p: upper bound on the probability of such draws if the claim is true. CONSISTENT does not prove the claim.
+p: p-value of the test of the claim, rounded up. CONSISTENT does not prove the claim.
 draws: number of evaluation draws from each of the two neighbouring datasets."""
 
 
@@ -130,7 +130,7 @@ def _check_options(args: Namespace) -> None:
         raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
     if args.mutant and args.mechanism is not None:
         raise UsageProblem(
-            "--mutant audits broken copies of the examples, and --mechanism is no example: leave --mutant out"
+            "--mutant audits broken copies of the examples, and --mechanism is not an example: leave --mutant out"
         )
 
 
@@ -193,7 +193,10 @@ def _write_files(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
 
 
 def _print_results(done: Sequence[Any], args: Namespace) -> None:
-    """Print one row per audit, then statements: all of few audits, else unexpected outcomes and too few draws."""
+    """Print a table of the audits, then the statements of all if there are at most 3, else of the notable ones.
+
+    Notable are unexpected outcomes and audits with too few draws to refute any claim.
+    """
     if args.json:
         found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
         print_json({"command": "audit", "mutants": args.mutant, "audits": found})
@@ -210,17 +213,17 @@ def _print_results(done: Sequence[Any], args: Namespace) -> None:
         )
         for one in done
     ]
-    head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
+    columns = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
     title = (
         "Mutants, tested against the accounts of the mechanisms"
         if args.mutant
         else "Mechanisms, tested against their accounts"
     )
-    console.table(title, head, rows, numbers=range(2, 8))
+    console.table(title, columns, rows, numbers=range(2, 8))
     if len(done) > 3:
-        certified = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]
-        names = ("name", "epsilon at least", "claimed", "at delta")
-        console.table("Empirical epsilon, compared with the claim", names, certified, numbers=range(1, 4))
+        epsilons = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]
+        epsilon_columns = ("name", "epsilon at least", "claimed", "at delta")
+        console.table("Empirical epsilon, compared with the claim", epsilon_columns, epsilons, numbers=range(1, 4))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
             console.paragraph(one.name, one.verdict.statement)

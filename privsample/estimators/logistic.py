@@ -24,10 +24,11 @@ _FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
 class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     """Logistic regression for two classes; the coefficients are a private draw from their posterior.
 
-    All that `fit` assumes about the data is declared publicly in the parameters. Features outside `bounds` are clipped,
-    rows longer than `norm` are scaled down, and a missing number counts as the middle of `bounds`, or as 0 without
-    `bounds`; `validate` counts these changes. The classes are not read from the data, because that would be a release
-    without an account. Data with a single class are fitted like any other. The guarantee holds under ReplaceOne.
+    All assumptions about the data are public parameters. Features outside `bounds` are clipped, rows with an L2 norm
+    above `norm` are scaled down to it, and a missing number is replaced by the middle of `bounds`, or by 0 if there are
+    no `bounds`. `validate` counts these changes. The classes are not read from the data, because that would be a
+    release without an account. Data with a single class are fitted like any other. The guarantee holds under
+    ReplaceOne.
 
     Parameters
     ----------
@@ -36,8 +37,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     delta : float, default 1e-6
         The delta of the (epsilon, delta) guarantee, in [0, 1).
     norm : float, optional
-        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
-        down to it. None: sqrt(features); then `bounds` must be declared.
+        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Rows with a larger norm
+        are scaled down to it. None: sqrt(features); then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
@@ -46,19 +47,19 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
-        Prior standard deviation of the intercept, finite and > 0. None: `prior_std`. The intercept enters the account
-        like one more feature.
+        Prior standard deviation of the intercept, finite and > 0. None: `prior_std`. The account treats the intercept
+        as one more feature.
     method : {"concentrated", "diffused"}, default "concentrated"
-        How (epsilon, delta) is met. "concentrated" narrows the prior, which lowers the variance of the draw and allows
-        exact draws for larger n. "diffused" gives each record a smaller weight in the likelihood (power posterior),
-        which lowers the bias.
+        How (epsilon, delta) is met. "concentrated" reduces the variance of the prior, which lowers the variance of the
+        draw and allows exact draws for larger n. "diffused" gives each record a smaller weight in the likelihood (power
+        posterior), which lowers the bias.
     classes : pair of labels, default (0, 1)
         The negative and the positive class, as known publicly.
     draws : int, default 1
         Number of independent posterior draws that are released together, >= 1. Predictions average over them.
     sampler : {"auto", "rejection", "nuts"}, default "auto"
-        How to draw: exactly by rejection, by Markov chains (the account then assumes CONVERGED_CHAIN), or exactly
-        where the bound on the work allows it; see `LogisticPosterior`.
+        "rejection" draws exactly. "nuts" draws by Markov chains; the account then assumes CONVERGED_CHAIN. "auto" uses
+        rejection if the bound on its work allows it, and NUTS otherwise; see `LogisticPosterior`.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from privsample.mechanisms.examples import Example
 
 Draws = Mapping[str, NDArray[Any]]
-_NOTHING_NOTED = CuratorNotes(title="nothing was noted", facts={})
+_NO_NOTES = CuratorNotes(title="no notes", facts={})
 
 
 @frozen_value
 class DrawsWithNotes:
-    """What one release draws, together with notes for the curator; a `_draw` method may return it.
+    """The draws of one release with notes for the curator; a `_draw` method may return both.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class DrawsWithNotes:
     """
 
     draws: Draws
-    notes: CuratorNotes = _NOTHING_NOTED
+    notes: CuratorNotes = _NO_NOTES
 
 
 class Mechanism(Memo, ABC):
@@ -126,7 +126,8 @@ class Mechanism(Memo, ABC):
         data : object
             The records or the statistic, in the form that the class documents.
         rng : numpy.random.Generator, optional
-            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+            Random generator, for simulations: the account then assumes RNG_FRESH. None uses the entropy of the
+            operating system.
 
         Returns
         -------
@@ -176,14 +177,14 @@ class Mechanism(Memo, ABC):
     @classmethod
     @final
     def calibrate(cls, *, target: Target, by: str | None = None, **fields: Any) -> Self:
-        """The mechanism that just meets a target, found by a search over one free parameter.
+        """The mechanism whose cost is as large as a target allows, found by a search over one free parameter.
 
-        The result is rounded to the safe side.
+        The parameter is rounded such that the account meets the target.
 
         Parameters
         ----------
         target : Target
-            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a share of a ledger.
+            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a part of a ledger's budget.
         by : str, optional
             Name of the free parameter to choose. None chooses the first of the class's `free_parameters`.
         **fields
@@ -236,7 +237,7 @@ class Mechanism(Memo, ABC):
 
     @property
     def description(self) -> str:
-        """How the mechanism protects a record, in one sentence for readers who do not know it."""
+        """How the mechanism protects a record, in one sentence for readers who do not know the mechanism."""
         return "The released values are random, so that they reveal little about any single record."
 
     @property
@@ -393,7 +394,7 @@ class Mechanism(Memo, ABC):
 
     @classmethod
     def examples(cls) -> "tuple[Example, ...]":
-        """Small instances of the class, each with a mutant (a broken copy) that an audit must catch; by default none.
+        """Small instances of the class, each with a mutant (a broken copy) that an audit must refute; by default none.
 
         `privsample audit` lists them by name, and the tests check every mechanism on them.
 

@@ -1,4 +1,4 @@
-"""Calibration: search for the free parameter of a mechanism that just meets a target, rounded to the safe side."""
+"""Calibration: search for the value of a free parameter with the largest cost within a target (directed rounding)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass

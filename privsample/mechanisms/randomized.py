@@ -76,7 +76,7 @@ class RandomizedResponse(Mechanism):
     categories: int = 2
     slots: int | None = None
     names: tuple[str, ...] = ()
-    free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="any log odds cost something"),)
+    free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="ask for epsilon > 0 or delta > 0"),)
     command = CommandLine(
         data=("column",),
         help={
@@ -142,7 +142,7 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that answers truthfully too often."""
+        """An example, and a mutant that reports the true category too often."""
         example = cls(log_odds=0.5, relation=ReplaceOne(n=1))
         return (Example.with_wrong_fields("randomized-response", example, log_odds=0.6, bug="the truth too often"),)
 

@@ -168,7 +168,7 @@ class NoisyProjectedSGD(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Steps in a known order, with too little noise in the mutant."""
+        """An example with a known order, and a mutant that adds too little noise."""
         loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
         example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, hidden_order=False)
         return (

@@ -10,7 +10,7 @@ from privsample.simulations.audit.distance import check_neighbours, check_statis
 from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, reads_records
 
-_SLACK = 1e-9
+_TOLERANCE = 1e-9  # relative
 
 
 def neighbours(case: Case) -> None:
@@ -44,7 +44,7 @@ def _check_related(case: Case, pair: Neighbours) -> None:
 
 
 def _check_draws(case: Case, pair: Neighbours) -> None:
-    """Check shape and values of the draws and of the loss of a pair."""
+    """Check the shape and the values of a pair's draws and of its log density ratio."""
     count, widths = 4, set()
     for build in pair.datasets:
         outputs = np.asarray(pair.draw(build(), count, case.rng()), dtype=np.float64)
@@ -70,7 +70,7 @@ def _check_draws(case: Case, pair: Neighbours) -> None:
 
 
 def _check_account(case: Case, pair: Neighbours) -> None:
-    """Check that the account of a pair is not weaker than that of the mechanism."""
+    """Check that the account of a pair, which is that of one draw, has at most the mechanism's delta."""
     if pair.account is None:
         return
     own = case.mechanism.accountant
@@ -82,7 +82,7 @@ def _check_account(case: Case, pair: Neighbours) -> None:
     for epsilon in (0.0, 0.1, 1.0):
         one, all_draws = float(pair.account.delta(epsilon)), float(own.delta(epsilon))
         require(
-            one <= all_draws * (1 + _SLACK),
+            one <= all_draws * (1 + _TOLERANCE),
             f"the account of the pair has delta = {one:.6g} at epsilon = {epsilon:g}, and the mechanism's has "
             f"{all_draws:.6g}: the audit would test a weaker claim",
             "let Neighbours(account=...) be the account of one draw",
@@ -119,5 +119,6 @@ def mutant(case: Case) -> None:
     require(
         verdict.violated,
         f"the mutant ({example.bug}) was not refuted with samples = {example.samples:,}. {verdict.statement}",
-        "increase samples of the example, enlarge the bug of the mutant, or improve the pair of worst_neighbours",
+        "increase samples of the example, make the bug of the mutant larger, or let worst_neighbours return a pair "
+        "with a larger privacy loss",
     )

@@ -27,8 +27,8 @@ def total_release(case: Case) -> None:
             looked += 1
             seen = f"for {odd.words}, {short(odd.odd)}, release "
             advice = (
-                "let a public rule map every value of a record into the domain in _statistic: privsample.read_column "
-                "reads a column of anything, and Domain.clean says what a value counts as"
+                "let a public rule map every value of a record into the domain in _statistic: read_column "
+                "converts values that are not numbers to NaN, and Domain.clean replaces NaN and values out of bounds"
             )
             require(
                 found.refused == ordinary.refused,

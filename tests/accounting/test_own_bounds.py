@@ -124,7 +124,7 @@ class BrokenPair(ps.LossPair):
 
 
 def test_a_privacy_curve_or_an_epsilon_that_is_nan_raises():
-    with pytest.raises(NumericalFailure, match="privacy curve came out as NaN"):
+    with pytest.raises(NumericalFailure, match="privacy curve is NaN"):
         OwnAccountant(make=lambda: PAIRS([BrokenPair(np.nan)])).delta(0.5)
     with pytest.raises(NumericalFailure, match="computed epsilon is NaN"):
         OwnAccountant(make=lambda: PAIRS([BrokenPair(-1.0)])).epsilon(1e-6)

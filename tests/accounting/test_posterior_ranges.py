@@ -98,7 +98,7 @@ def test_an_integral_beyond_the_floats_is_rounded_up(pair):
     try:
         assert pair.log_delta(np.array([1.0]))[0] == 0.0
     except NumericalFailure as error:
-        assert "no guarantee is claimed" in str(error)  # noqa: PT017 - either end is right
+        assert "no guarantee is stated" in str(error)  # noqa: PT017 - either end is right
 
 
 def test_a_prior_too_small_for_a_renyi_curve():

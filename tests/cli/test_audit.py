@@ -164,7 +164,7 @@ def test_a_reader_that_leaves_changes_neither_files_nor_exit_code(form):
 
 
 def test_panels_form_a_grid_near_a_square():
-    grids = {panels: audits._grid(panels) for panels in (1, 2, 3, 5, 9, 41)}
+    grids = {panels: audits._panel_grid(panels) for panels in (1, 2, 3, 5, 9, 41)}
     assert grids == {1: (1, 1), 2: (1, 2), 3: (2, 2), 5: (2, 3), 9: (3, 3), 41: (7, 6)}
 
 

@@ -100,12 +100,12 @@ def test_public_records_move_the_prior(model, rng):
     rows = model.simulate(model.prior.sample(1, rng)[0], 60, rng)
     first, second = (model.statistic(part) for part in (rows[:25], rows[25:]))
     whole = model.posterior(first + second, 60)
-    by_parts = model.absorb(first, 25).posterior(second, 35)
+    by_parts = model.update_prior(first, 25).posterior(second, 35)
     assert by_parts.location == pytest.approx(whole.location, rel=1e-9)
     assert by_parts.scale == pytest.approx(whole.scale, rel=1e-9)
     assert by_parts.precision == pytest.approx(whole.precision, rel=1e-9)
     assert model.feasible(first, 25) == pytest.approx(first, abs=1e-9)
-    assert model.absorb(first, 25).likelihood == model.likelihood
+    assert model.update_prior(first, 25).likelihood == model.likelihood
 
 
 @pytest.mark.parametrize("model", [NORMAL, regression(3)], ids=repr)

@@ -49,7 +49,7 @@ class Fuller(GammaErlang):
     def supports_groups(self, prior_weight):
         return True
 
-    def absorb(self, statistic, n):
+    def update_prior(self, statistic, n):
         distribution = self.posterior(statistic, n)
         return replace(self, shape=distribution.shape, rate=distribution.rate)
 

@@ -27,7 +27,7 @@ def test_any_prior_and_nothing_but_the_prior(model):
     statistics = private(NoisyStatistics(model=model, n=50, scale=0.5))
     plain = statistics.posterior()
     assert statistics.posterior(model) == plain
-    changed = model.absorb(np.full(np.shape(model.empty), 3.0), 6)
+    changed = model.update_prior(np.full(np.shape(model.empty), 3.0), 6)
     assert statistics.posterior(changed) != plain
     other = BINARY if model is not BINARY else SURVEY
     for wrong in (other, "beta"):

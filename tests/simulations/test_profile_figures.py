@@ -9,13 +9,13 @@ import pytest
 
 from privsample.mechanisms.profiles.responses import LocalResponse, SmoothCategorical, SmoothOneBit
 from privsample.simulations.experiments import experiment, profiles
-from privsample.simulations.experiments.profiles import STAND_IN, Curves, categorical, chain, couplet, table
+from privsample.simulations.experiments.profiles import PROFILES, Curves, categorical, chain, table, two_profiles
 
 FEW = np.array([0.05, 0.2, 1.0, 3.0])
 
 
-def test_couplet_rises_and_stays_below_local_privacy():
-    curves = couplet()
+def test_two_profiles_rises_and_stays_below_local_privacy():
+    curves = two_profiles()
     local, one, smooth = curves.values.T
     assert local == pytest.approx(1 / (1 + np.e))
     assert np.all(np.diff(one) >= -1e-12)
@@ -25,8 +25,8 @@ def test_couplet_rises_and_stays_below_local_privacy():
 
 
 def test_stand_in_profiles_make_the_baseline_fall_together():
-    assert np.allclose(np.sum(list(STAND_IN.values()), axis=1), 1)
-    local, ours = (categorical(made, "t", FEW) for made in (LocalResponse, SmoothCategorical))
+    assert np.allclose(np.sum(list(PROFILES.values()), axis=1), 1)
+    local, ours = (categorical(mechanism_class, "t", FEW) for mechanism_class in (LocalResponse, SmoothCategorical))
     assert np.allclose(local.values, local.values[:, :1], atol=1e-9)
     informative, other = ours.values[:, :2], ours.values[:, 2:]
     assert np.all(other <= informative.max(axis=1, keepdims=True) + 1e-12)
@@ -36,7 +36,7 @@ def test_stand_in_profiles_make_the_baseline_fall_together():
 
 @pytest.mark.parametrize("count", [6, 21])
 def test_chains_spread_wider_than_under_local_privacy(count):
-    local, ours = (chain(made, count, "t", FEW) for made in (LocalResponse, SmoothOneBit))
+    local, ours = (chain(mechanism_class, count, "t", FEW) for mechanism_class in (LocalResponse, SmoothOneBit))
     spread = [curves.values[:, -1] - curves.values[:, 0] for curves in (local, ours)]
     assert spread[0] == pytest.approx(np.tanh(FEW / 2), abs=1e-8)
     assert np.all(spread[1] > spread[0])
@@ -70,13 +70,16 @@ def test_files(tmp_path, monkeypatch, name, header, lines, words):
 
 def test_the_baseline_may_be_better_nowhere(monkeypatch):
     monkeypatch.setattr(profiles, "EPSILONS", np.array([0.2, 1.0]))
-    assert "so it is here at every ε drawn." in profiles.CATEGORICAL.run().sentence
+    assert "this holds here at every ε of the figure." in profiles.CATEGORICAL.run().sentence
 
 
 def test_where_the_baseline_stops_being_better_is_a_root():
     columns = profiles._categorical(FEW).columns
     (crossing,) = sorted({x for x in columns["epsilon"] if x not in FEW})
-    changes = [categorical(made, "t", np.array([crossing])).values.max() for made in (LocalResponse, SmoothCategorical)]
+    changes = [
+        categorical(mechanism_class, "t", np.array([crossing])).values.max()
+        for mechanism_class in (LocalResponse, SmoothCategorical)
+    ]
     assert changes[0] == pytest.approx(changes[1], abs=1e-7)
     assert (
         f"up to ε = {crossing:.2g} the worst symbol of Smooth Categorical" in profiles._of_categorical(columns).sentence
@@ -87,8 +90,8 @@ def test_tables_hold_every_point():
     curves = Curves(
         title="t",
         names=("x", "y"),
-        across="x, nats",
-        along="y of it",
+        x_label="x, nats",
+        y_label="y of it",
         x=np.array([1.0, 2.0]),
         labels=("a",),
         values=np.array([[3.0], [4]]),

@@ -65,7 +65,7 @@ def _evaluate(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray
     values = np.full_like(x, np.inf)
     values[inside] = objective(orders[inside])
     if np.isnan(values).any():
-        raise NumericalFailure("a Rényi curve came out as NaN; no guarantee is claimed")
+        raise NumericalFailure("a Rényi curve is NaN, so no guarantee is stated")
     return values
 
 

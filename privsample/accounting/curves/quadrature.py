@@ -33,7 +33,7 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
     empty = np.isneginf(peak)
     if ends is None and not (empty | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
         raise NumericalFailure(
-            "a privacy curve's integrand does not decrease by e^-60 before 2^992; no guarantee is claimed"
+            "a privacy curve's integrand does not decrease by e^-60 before 2^992, so no guarantee is stated"
         )
     shift = np.where(empty, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
@@ -44,7 +44,7 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
     while at.size:
         halvings += 1
         if halvings > 60 or at.size > _MOST_PANELS:
-            raise NumericalFailure("quadrature of a privacy curve did not converge; no guarantee is claimed")
+            raise NumericalFailure("quadrature of a privacy curve did not converge, so no guarantee is stated")
         fine, gap = _two_rules(log_f, at, left, right, shift)
         known = total + np.bincount(at, fine, rows)
         settled = gap <= _SETTLED * known[at]
@@ -87,7 +87,7 @@ def _support(log_f: LogFunctions, grid: FloatArray) -> tuple[FloatArray, FloatAr
     for _ in range(200):
         values = log_f(at, grid)
         if np.isnan(values).any():
-            raise NumericalFailure("a log density came out as NaN; no guarantee is claimed")
+            raise NumericalFailure("a log density is NaN, so no guarantee is stated")
         top, peak = values.argmax(axis=1), values.max(axis=1)
         above = values >= peak[:, None] - DROP
         first = np.maximum(above.argmax(axis=1) - 1, 0)
@@ -97,7 +97,7 @@ def _support(log_f: LogFunctions, grid: FloatArray) -> tuple[FloatArray, FloatAr
             return low, grid[at, top], high, peak
         even = np.linspace(low, high, 65, axis=1)
         grid = np.where((high > 16 * low)[:, None], np.geomspace(low, high, 65, axis=1), even)
-    raise NumericalFailure("the support of a privacy curve's integrand was not found; no guarantee is claimed")
+    raise NumericalFailure("the support of a privacy curve's integrand was not found, so no guarantee is stated")
 
 
 def _panels(

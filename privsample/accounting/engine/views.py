@@ -37,7 +37,7 @@ def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
     if not bounds.curve_is_least:
         result = np.minimum(result, _from_renyi(bounds, epsilon))
     if np.isnan(result).any():
-        raise NumericalFailure("a privacy curve came out as NaN; no guarantee is claimed")
+        raise NumericalFailure("a privacy curve is NaN, so no guarantee is stated")
     return np.minimum(result, 0.0)
 
 

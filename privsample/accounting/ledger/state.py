@@ -8,7 +8,7 @@ from typing import Any
 from privsample._checks import positive_integer
 from privsample._serial import decode, storable
 from privsample._value import frozen_value
-from privsample.accounting.base import Accountant, Composed, composable
+from privsample.accounting.base import Accountant, Composed, check_composable
 from privsample.accounting.ledger.filters import CurveFilter, Filter, PrivacyCost, filter_for
 from privsample.accounting.ledger.log import Event
 from privsample.accounting.targets import Target
@@ -179,7 +179,7 @@ def checked_item(account: Accountant, times: int, relation: Relation, mechanism:
             f"account must be under the relation of the ledger, {relation}, got {account.relation}; use this relation, "
             "with its n and its unit, or account.to(ledger.relation)"
         )
-    composable((account,))
+    check_composable((account,))
     return Item(account=account, times=count, mechanism=mechanism)
 
 

@@ -15,7 +15,7 @@ from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
 from privsample.errors import NumericalFailure
 
-_FEW = 512  # values of an expensive privacy curve that one discretization asks for
+_EXPENSIVE_VALUES = 512  # number of values of an expensive privacy curve that one discretization computes
 _ULP = float(np.finfo(np.float64).eps)
 
 ComplexArray = NDArray[np.complex128]
@@ -176,7 +176,7 @@ class LossPair(Memo, ABC):
         return self.log_delta(epsilon)
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Discretize the privacy loss to a grid, as a discrete pair that dominates this one.
+        """Discretize the privacy loss to a grid, which gives a discrete pair that dominates this one.
 
         The discrete pair's privacy curve connects this pair's values at the nodes by straight lines in e^epsilon. Its
         Q mass at a node is the P mass times e^-node. The P masses are rounded up, so they may add up to more than one.
@@ -197,7 +197,7 @@ class LossPair(Memo, ABC):
         -----
         Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1 (connect the dots). Kind: upper bound.
         """
-        count = _FEW if self.is_expensive else len(nodes)
+        count = _EXPENSIVE_VALUES if self.is_expensive else len(nodes)
         return connect_the_dots(self.log_delta, self.reverse().log_delta, nodes, count)
 
     def approx_discretize(self, nodes: FloatArray) -> FloatArray:
@@ -214,7 +214,7 @@ class LossPair(Memo, ABC):
             Approximate natural logarithms of the P masses at the nodes.
         """
         return (
-            connect_the_dots(self.approx_log_delta, self.reverse().approx_log_delta, nodes, _FEW // 4)[0]
+            connect_the_dots(self.approx_log_delta, self.reverse().approx_log_delta, nodes, _EXPENSIVE_VALUES // 4)[0]
             if self.is_expensive
             else self.discretize(nodes)[0]
         )
@@ -259,7 +259,7 @@ class LossPair(Memo, ABC):
 
 
 class Envelope(LossPair):
-    """An upper bound on the curves of many ordered pairs of neighbours at once, in both orders; its own reverse.
+    """An upper bound on the curves of many pairs of neighbours, in both orders. It is its own reverse.
 
     Different members of a composition may attain their envelopes at different neighbours. The composed Rényi curve,
     which is a sum, may then be tighter than the composed privacy curve of the envelopes.
@@ -293,7 +293,7 @@ class Envelope(LossPair):
         return self
 
     def product(self, others: "Sequence[tuple[LossPair, int]]") -> "Envelope | None":
-        """Envelope of the products of each member with further smooth pairs.
+        """The envelope of the products of each member with further smooth pairs.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class SmoothPair(LossPair):
         Returns
         -------
         complex array, shape of `t`
-            On any branch: multiples of 2 pi i do not matter, because multiplicities are integers.
+            Values on any branch of the logarithm: they are multiplied by integers and exponentiated.
         """
 
     def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
@@ -371,7 +371,7 @@ class SmoothPair(LossPair):
 
     @property
     def rows(self) -> "SmoothPair | SmoothRows":
-        """This pair in a form that is evaluated for several rows at once; by default the pair itself."""
+        """This pair in a form that evaluates several pairs of one class together; by default the pair itself."""
         return self
 
     @abstractmethod
@@ -457,8 +457,8 @@ def worst_log_delta(pairs: Sequence[LossPair], epsilon: FloatArray) -> FloatArra
 def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> FloatArray:
     """Logarithm of D_{e^eps}(P||Q) at eps < 0 from the reversed pair's curve at -eps.
 
-    The identity is D_{e^eps}(P||Q) = 1 - e^eps + e^eps D_{e^-eps}(Q||P), a sum of positive terms without cancellation
-    (Balle, Barthe and Gaboardi 2018, section 2).
+    The identity is D_{e^eps}(P||Q) = 1 - e^eps + e^eps D_{e^-eps}(Q||P), a sum of two nonnegative terms, without
+    cancellation (Balle, Barthe and Gaboardi 2018, section 2).
     """
     below = np.minimum(epsilon, 0.0)
     return np.minimum(np.logaddexp(log1mexp(below), below + log_delta_reversed), 0.0)
@@ -470,7 +470,7 @@ def checked_divergence(divergence: FloatArray) -> FloatArray:
     Raises NumericalFailure for NaN and for values below -1e-12, since no guarantee can be derived from them.
     """
     if np.isnan(divergence).any() or (divergence < -1e-12).any():
-        raise NumericalFailure("a divergence came out as NaN or negative; no guarantee is claimed")
+        raise NumericalFailure("a computed divergence is NaN or negative, so no guarantee is stated")
     return np.maximum(divergence, 0.0)
 
 
@@ -487,7 +487,7 @@ class DiscretePair(LossPair):
 
     Notes
     -----
-    The curves are the definitions of the hockey-stick divergence and of the Rényi divergence. Small Rényi divergences
+    The curves are computed by the definitions of the hockey-stick and Rényi divergences. Small Rényi divergences
     are computed as log1p of positive terms, so that tiny losses keep full precision. Kind: exact.
 
     Examples
@@ -519,8 +519,8 @@ class DiscretePair(LossPair):
         """Logarithm of the sum of [p - e^eps q]_+ over the outcomes, rounded up."""
         e = np.asarray(epsilon)[..., None]
         with np.errstate(invalid="ignore"):  # rounding error of epsilon - loss, subtracted so that the result grows
-            lost = _ULP * np.where(np.isfinite(self.loss), np.abs(self.loss) + np.abs(e), 0.0)
-        gap = np.where(e < self.loss, np.minimum(e - self.loss, 0.0) - lost, 0.0)
+            error = _ULP * np.where(np.isfinite(self.loss), np.abs(self.loss) + np.abs(e), 0.0)
+        gap = np.where(e < self.loss, np.minimum(e - self.loss, 0.0) - error, 0.0)
         total = np.logaddexp.reduce(self.log_p + log1mexp(gap), axis=-1)
         return np.minimum(total + 4 * _ULP * (1.0 + np.abs(np.maximum(total, -1e300))), 0.0)
 
@@ -531,15 +531,15 @@ class DiscretePair(LossPair):
             return np.full(np.shape(orders), np.inf)
         present = ~np.isneginf(self.loss)
         loss, log_p, only_q = self.loss[present], self.log_p[present], self.log_q[~present]
-        lost = _ULP * (8.0 - 2 * log_p)
+        error = _ULP * (8.0 - 2 * log_p)
         # Sum p e^{sL} - 1 = sum p [(e^{sL} - 1 - sL) + s (e^{-L} - 1 + L)] + s Q(p = 0): all terms are positive.
-        never = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # mass of Q where P is zero
+        p_zero = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # mass of Q where P is zero
         with np.errstate(over="ignore", invalid="ignore"):
-            raised = s * loss
-            exponents = lost + 2 * _ULP * np.abs(raised)
-            p = np.exp(log_p) * (1.0 + exponents + 2 * _ULP * np.abs(loss))
-            near = np.log1p((p * (expm1_excess(raised) + s * expm1_excess(-loss))).sum(-1) + s[..., 0] * never)
-            terms = log_p + raised + exponents
+            exponent = s * loss
+            exponent_error = error + 2 * _ULP * np.abs(exponent)
+            p = np.exp(log_p) * (1.0 + exponent_error + 2 * _ULP * np.abs(loss))
+            near = np.log1p((p * (expm1_excess(exponent) + s * expm1_excess(-loss))).sum(-1) + s[..., 0] * p_zero)
+            terms = log_p + exponent + exponent_error
             top = terms.max(axis=-1)
             far = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + 8 * _ULP * (1.0 + np.abs(top))
             far = np.where(np.isposinf(top), np.inf, far)

@@ -1,6 +1,6 @@
-"""Account of a statistic released with noise, from the set of differences that one record can cause.
+"""Account of a noisy statistic, computed from the set of all changes of the statistic that one record can cause.
 
-The set is more informative than a norm. Proofs are in docs/notes/statistics.md.
+The set gives tighter bounds than a norm of the changes alone. Proofs are in docs/notes/statistics.md.
 """
 
 from collections import Counter
@@ -36,11 +36,12 @@ from privsample.relations import ReplaceOne
 class StatisticsAccountant(Accountant):
     """Noisy copies of a statistic of n records, each coordinate with independent noise, under ReplaceOne(n).
 
-    If one record can cause a single extreme difference, the account is exact: the product of one shifted pair for each
-    nonzero coordinate, for example one pair for a binary count and two pairs for a one-hot record. With several extreme
-    differences, the Rényi curve is the maximum over them, and the privacy curve is that of the largest L1 norm (Laplace
-    distributions) or of the largest L2 norm (Gaussian, exact), or is converted from the Rényi curve (discrete
-    Gaussian).
+    A difference is the change of the statistic when one record is replaced; `differences` lists the extreme ones. If
+    there is a single extreme difference, the account is exact. It is the product of one dominating pair for each
+    nonzero coordinate: two shifted copies of the noise distribution. A binary count has one such pair, a one-hot record
+    two. If there are several extreme differences, the Rényi curve is the maximum over them. The privacy curve is then
+    that of the largest L1 norm (Laplace distributions) or of the largest L2 norm (Gaussian, exact), or is converted
+    from the Rényi curve (discrete Gaussian).
 
     Parameters
     ----------
@@ -53,9 +54,9 @@ class StatisticsAccountant(Accountant):
     draws : int, default 1
         Number of independent noisy copies, >= 1.
     unit : str, default "record"
-        The name of what is protected.
+        What one record is, for example "patient". The privacy statement uses this word.
     group_size : int, default 1
-        Number of records that are replaced at once, >= 1. Values above `n` become `n`.
+        Number of records in which neighbours differ, >= 1. Values above `n` become `n`.
     assumptions : frozenset of Assumption, default {IDEAL_REALS}
         Assumptions of the guarantee.
 
@@ -71,8 +72,9 @@ class StatisticsAccountant(Accountant):
     Source: Balle, Barthe and Gaboardi 2018, Theorem 3; Balle and Wang 2018, Theorem 8; Ghosh, Roughgarden and
     Sundararajan 2009; Canonne, Kamath and Steinke 2020, Theorem 7; docs/notes/statistics.md.
 
-    Kind: exact for a single attained difference and for Gaussian noise; otherwise exact for the Rényi curve and an
-    upper bound for the privacy curve. For several coordinates of discrete Gaussian noise it is an upper bound.
+    Kind: exact for a single extreme difference that some record attains and for Gaussian noise; otherwise exact for the
+    Rényi curve and an upper bound for the privacy curve. For several coordinates of discrete Gaussian noise it is an
+    upper bound.
 
     Examples
     --------
@@ -111,7 +113,7 @@ class StatisticsAccountant(Accountant):
 
     @property
     def source(self) -> str:
-        """The theorems, and the note with the proofs."""
+        """Author, year and theorem for the noise distribution, and the note with the proofs."""
         own: dict[type[Noise], str] = {
             LaplaceNoise: "Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6",
             GaussianNoise: "Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3",

@@ -1,4 +1,4 @@
-"""Accounts of private Gibbs sampling of a hidden Markov chain, by either of two methods. Proofs: gibbs.md."""
+"""Accounts of private Gibbs sampling of a hidden Markov model, by either of two methods. Proofs: gibbs.md."""
 
 import math
 from collections.abc import Sequence
@@ -22,30 +22,31 @@ _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
 
 @frozen_value
 class EmissionAccountant(Accountant):
-    """One tempered draw of a feature's proportions in every hidden state of a Markov chain, under ReplaceOne(n).
+    """One tempered draw of a feature's emission probabilities in all states of a hidden Markov model.
 
-    The states of the time steps are already released. A record belongs to one step and hence to one state, which
-    contains at least `least` records. The account is that of a truncated tempered Dirichlet posterior with a symmetric
-    prior and so many records.
+    The draw is one update of a Gibbs sampler, given the states of the time steps, which are already released. Each
+    record belongs to one time step and hence to one state, and each state that has records has at least `least` of
+    them. The account is that of a tempered Dirichlet posterior given `least` records, with a symmetric prior and
+    truncated to probabilities of at least `truncation`. It holds under ReplaceOne(n).
 
     Parameters
     ----------
     n : int
         Number of records, >= 1; public.
     least : int
-        Smallest number of records at a non-empty step, from 1 to n; public.
+        Smallest number of records of a time step that has any, from 1 to n; public.
     categories : int
         Number of categories of the feature, >= 1.
     prior : float
-        Parameter of the symmetric Dirichlet prior, finite and > 0.
+        Concentration of the symmetric Dirichlet prior, finite and > 0.
     temperature : float
         Temperature of the draw, finite and >= 1.
     truncation : float
-        Smallest allowed proportion, > 0 and below 1/categories.
+        Lower bound of each emission probability, > 0 and below 1/categories.
     unit : str, default "record"
-        What one record represents.
+        What one record is, for example "patient". The privacy statement uses this word.
     assumptions : frozenset of Assumption, default {IDEAL_REALS, FIXED_PARTS}
-        Conditions that the account does not prove.
+        Assumptions of the guarantee.
 
     Raises
     ------
@@ -90,7 +91,7 @@ class EmissionAccountant(Accountant):
 
     @property
     def source(self) -> str:
-        """Theorems and note that prove the account."""
+        """Author, year and theorem of the guarantee, and the note with the proof."""
         return f"{self._one.source}; gibbs.md (parallel composition over states)"
 
     @property
@@ -102,7 +103,7 @@ class EmissionAccountant(Accountant):
         )
 
     def _bounds(self) -> PrivacyBounds:
-        """Bounds by the closed forms, which decrease in the number of records: a state may hold more than `least`."""
+        """The closed-form bounds for `least` records. They decrease in the number of records: all states meet them."""
         closed_forms, _ = self._one.bounds.per_release or (self._one.bounds, 1)
         return replace(closed_forms, exact=frozenset())
 
@@ -110,11 +111,11 @@ class EmissionAccountant(Accountant):
 def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
     """The account of noise added once to the histogram of each feature at each step.
 
-    The number of records at each step is public. A replaced record stays in its step and changes two cells of each
-    feature by one. Kind: exact.
+    The number of records at each step is public. A replaced record stays in its time step and changes two cells of
+    each feature's histogram by one. Kind: exact.
     """
-    moved = ONE_HOT.for_features(features)
-    return StatisticsAccountant(differences=moved, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
+    differences = ONE_HOT.for_features(features)
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
 
 
 def sweeps_account(
@@ -130,9 +131,9 @@ def sweeps_account(
 ) -> Composed:
     """The account of `sweeps` sweeps of exponential-mechanism updates, all of which are released.
 
-    Each sweep draws the proportions of every feature, with one account each, and the state of each step once. The
-    states compose in parallel; the log likelihood of one step's state has range at most twice the sum over the features
-    of log(largest / smallest proportion).
+    Each sweep draws the emission probabilities of every feature, with one account for each feature, and the states of
+    all time steps, with one account. The states compose in parallel; the log likelihood of one step's state has range
+    at most twice the sum over the features of log(largest / smallest emission probability).
     """
     n, least = sum(entries), min(count for count in entries if count > 0)
     listed: list[Accountant] = [

@@ -249,7 +249,7 @@ def deviation_table(family: TruncatedFamily, low: float, high: float) -> Deviati
         middle, half = (left + right) / 2, (right - left) / 2 * (1 + 8 * _ULP) + 8 * _ULP * np.maximum(-left, right)
         own = np.minimum(family.deviation(middle), widest)
         if not np.isfinite(own).all():
-            raise NumericalFailure("a standard deviation came out as NaN or infinite; no guarantee is claimed")
+            raise NumericalFailure("a standard deviation is NaN or infinite, so no guarantee is stated")
         largest = max(largest, float(own.max()))
         bound = np.minimum(own / np.maximum(1.0 - half * own, 1e-300), widest)
         settled = half * own <= np.where(bound**2 >= largest**2 / 2, _FINENESS, _COARSE)

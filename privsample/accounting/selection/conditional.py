@@ -15,29 +15,31 @@ from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.selection.chosen import ChosenAccountant, check_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.ranks import ResolvedPair, ordered_pairs, pairs_given_finite_loss
 
-_LOG_SHARE = -32.0  # log of the fraction of outcomes that the grid of losses leaves unresolved
-_CALL = 50.0  # cost of a call for one value
-_HIGHER, _TRIED, _VALUES = 300, 90, 600  # approximate number of orders and values of the base that are needed
+_LOG_UNRESOLVED = -32.0  # log of the probability mass of outcomes that the grid of losses does not resolve
+_CALL_COST = 50.0  # cost of one call, in the unit of `curve_cost`
+# approximate numbers of values of the base that are needed: for the bounds at higher orders, for the orders of one
+# search, and of its privacy curve
+_HIGHER_ORDERS, _SEARCH_ORDERS, _CURVE_VALUES = 300, 90, 600
 _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
 
 
 @frozen_value
 class ConditionalAccountant(ChosenAccountant):
-    """The output of a mechanism conditional on an event of a known least probability.
+    """The output of a mechanism conditional on an event whose probability has a known lower bound.
 
-    The mechanism of account `base` is run until its output lies in a fixed public set, which has probability at least
-    `event_probability` on every dataset. With `geometric_stopping`, every round stops with probability
-    `event_probability` and releases nothing, independently of the data; otherwise the mechanism runs, and its output is
-    released if it lies in the set. Then no assumption on the data is needed, and the cost is smaller. The relation is
-    that of the base.
+    The mechanism of account `base` is run until its output lies in a fixed public set: the event. There are two
+    variants. By default, the probability of the event must be at least `event_probability` on every dataset. With
+    `geometric_stopping`, each round stops with probability `event_probability`, independently of the data, and then
+    nothing is released; otherwise the mechanism runs, and its output is released if it lies in the set. This variant
+    needs no assumption on the probability of the event, and its cost is smaller. The relation is that of the base.
 
     Parameters
     ----------
     base : Accountant
         The account of one run, under AddRemove or ReplaceOne.
     event_probability : float
-        Lower bound, on every dataset, of the probability of the set, or the stopping probability; in (0, 1] and larger
-        than the infinity mass of the base.
+        Lower bound on the probability of the event, for every dataset; with `geometric_stopping`, the stopping
+        probability. It lies in (0, 1] and is larger than the infinity mass of the base.
     geometric_stopping : bool, default False
         True if every round stops with probability `event_probability`.
     assumptions : frozenset of Assumption, default {TIMING}
@@ -93,9 +95,9 @@ class ConditionalAccountant(ChosenAccountant):
         return f"Papernot and Steinke 2022, Proposition 15; docs/notes/selection.md; {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
-        """Two Rényi bounds, their values at higher orders, and the bound from the base's privacy curve."""
+        """The minimum of two Rényi bounds, also at higher orders, and the bound from the base's privacy curve."""
         pure = self._largest_loss
-        # rounded up, and kept below 1, where there would be no guarantee
+        # rounded up; kept below 1, because at 1 there would be no guarantee
         infinity_mass = min(self.base.infinity_mass / self.event_probability * (1 + 1e-15), 1 - 2.0**-53)
         curves = (
             point_bound("privacy curve of the base", self._curve()),
@@ -109,7 +111,7 @@ class ConditionalAccountant(ChosenAccountant):
             exact=frozenset(),
             curve_is_least=True,
             curve_bounds=curves,
-            own_curve_cost=len(curves) * (_CALL + self._base.curve_cost),
+            own_curve_cost=len(curves) * (_CALL_COST + self._base.curve_cost),
             own_renyi_cost=len(_SPLITS) * self._base.renyi_cost,
             tabulated=self._base.from_table,
             renyi_bounds=(
@@ -122,8 +124,8 @@ class ConditionalAccountant(ChosenAccountant):
     @cached
     def _base(self) -> PrivacyBounds:
         """The bounds of the base, tabulated if Proposition 15 needs too many orders for exact values."""
-        orders = len(_SPLITS) * (_HIGHER + _TRIED)
-        return within_budget(self.base.bounds, curve=_VALUES, renyi=orders)
+        orders = len(_SPLITS) * (_HIGHER_ORDERS + _SEARCH_ORDERS)
+        return within_budget(self.base.bounds, curve=_CURVE_VALUES, renyi=orders)
 
     @property
     def _limit(self) -> float:
@@ -139,14 +141,14 @@ class ConditionalAccountant(ChosenAccountant):
 
     @cached
     def _largest_loss(self) -> float:
-        """The pure epsilon: that of the base, plus the largest log growth of the event's probability under it."""
+        """The pure epsilon: that of the base plus the largest log ratio of the event's probabilities on neighbours."""
         base = self.base.pure_epsilon
         if np.isinf(base):
             return np.inf
         return base + min(base, self._growth(binary_pair(base), self._finite_event_probability)) if base else 0.0
 
     def _growth(self, pair: LossPair, probability: float) -> float:
-        """log of the largest growth of the event's probability from one dataset to its neighbour."""
+        """log of the largest ratio of the event's probabilities under Q and P, for a dominating pair (P, Q)."""
         return (log_growth_with_stopping if self.geometric_stopping else log_growth)(pair, probability)
 
     def _proposition_15(self, orders: FloatArray) -> FloatArray:
@@ -156,9 +158,9 @@ class ConditionalAccountant(ChosenAccountant):
         order 2 (docs/notes/selection.md, section 5).
         """
         s, cost = orders - 1.0, -np.log(self._finite_event_probability)
-        there = self._base.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
-        back = np.where(s > 1.0, self._base.renyi(np.where(s > 1.0, s, 2.0)), 0.0)
-        return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
+        forward = self._base.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
+        backward = np.where(s > 1.0, self._base.renyi(np.where(s > 1.0, s, 2.0)), 0.0)
+        return forward.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * backward
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
         """eps(a) + log(G/f) + log(1/f)/(a - 1), where G is the largest probability of the event under the neighbour.
@@ -166,15 +168,15 @@ class ConditionalAccountant(ChosenAccountant):
         With geometric stopping: g + log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), where g is the log growth
         (docs/notes/selection.md, section 5).
         """
-        growth = max(growth for _, growth in self._grown(finite=True))
+        growth = max(growth for _, growth in self._pairs_with_growth(finite=True))
         log_probability, s = float(np.log(self._finite_event_probability)), orders - 1.0
         within = s * self._base.renyi(orders) - log_probability
         if self.geometric_stopping:  # log1p keeps the digits of a small second term
             within = np.logaddexp(0.0, within + _log_rest(self._finite_event_probability)) * (1 + 1e-12)
         return growth + within / s
 
-    def _grown(self, *, finite: bool) -> list[tuple[LossPair, float]]:
-        """The pairs of the base, each with its log growth; computed once.
+    def _pairs_with_growth(self, *, finite: bool) -> list[tuple[LossPair, float]]:
+        """The base's pairs, each with the log growth of the event's probability; computed once.
 
         With `finite`, the pairs are conditional on a finite privacy loss.
         """
@@ -188,21 +190,21 @@ class ConditionalAccountant(ChosenAccountant):
             self._growths[finite] = [(pair, self._growth(pair, probability)) for pair in pairs]
         return self._growths[finite]
 
-    def _least(self, orders: FloatArray) -> FloatArray:
+    def _minimum(self, orders: FloatArray) -> FloatArray:
         """The minimum of the two Rényi bounds."""
         return np.minimum(self._proposition_15(orders), self._by_growth(orders))
 
     @cached
     def _higher(self) -> HigherOrders:
         """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
-        return HigherOrders.of(self._least, self._limit)
+        return HigherOrders.of(self._minimum, self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The minimum of both bounds, at this order or at a higher one (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:  # the base has no Rényi curve at all
             return np.full(orders.shape, np.inf)
         pure = self._largest_loss
-        found = monotone_bound(self._least, orders, self._limit, pure, self._higher)
+        found = monotone_bound(self._minimum, orders, self._limit, pure, self._higher)
         return np.minimum(found, pure_renyi(pure, orders))
 
     def _curve(self) -> PointCurve:
@@ -211,15 +213,15 @@ class ConditionalAccountant(ChosenAccountant):
         The bound is d/f. With geometric stopping it is ((1-f) d + f c)/((1-f) d + f), c = (1 - e^(e - g))_+
         (docs/notes/selection.md, section 5).
         """
-        growths, log_probability = self._grown(finite=False), float(np.log(self.event_probability))
+        growths, log_probability = self._pairs_with_growth(finite=False), float(np.log(self.event_probability))
 
         def bound(pair: LossPair, e: float) -> float:
             d = float(pair.log_delta(np.asarray(e)))
             if not self.geometric_stopping:
                 return d - log_probability
-            runs = d + _log_rest(self.event_probability)
+            continued = d + _log_rest(self.event_probability)
             stopped = log_probability + float(np.log(-np.expm1(e))) if e < 0.0 else -np.inf
-            return float(np.logaddexp(runs, stopped) - np.logaddexp(runs, log_probability))
+            return float(np.logaddexp(continued, stopped) - np.logaddexp(continued, log_probability))
 
         def log_delta(epsilon: float) -> float:
             # 1e-14 exceeds the rounding error of the logarithms
@@ -230,9 +232,9 @@ class ConditionalAccountant(ChosenAccountant):
 
 def log_growth(pair: LossPair, probability: float) -> float:
     """log(G/f), G = min over a of e^a f + D_{e^a}(Q || P): the largest Q-probability of a set of P-probability f."""
-    resolved = ResolvedPair.of(pair, _LOG_SHARE)
+    resolved = ResolvedPair.of(pair, _LOG_UNRESOLVED)
     lines = np.logaddexp(-resolved.losses, resolved.reverse - np.log(probability))
-    # every line is an upper bound of log(G/f), and so is their minimum; G <= 1 gives -log f
+    # each line is an upper bound on log(G/f), and so is their minimum; the upper limit -log f follows from G <= 1
     return float(np.clip(lines.min() + 1e-14, 0.0, -np.log(probability)))
 
 
@@ -241,19 +243,22 @@ def log_growth_with_stopping(pair: LossPair, probability: float) -> float:
 
     It is the root g of f (e^g - 1) = (1-f) D_{e^g}(Q || P) (docs/notes/selection.md, section 5, "Growth").
     """
-    back, log_rest, log_probability = pair.reverse(), _log_rest(probability), float(np.log(probability))
+    reverse, log_rest, log_probability = pair.reverse(), _log_rest(probability), float(np.log(probability))
 
     def excess(growth: float) -> float:
         with np.errstate(over="ignore"):
             return (
-                log_rest + float(back.log_delta(np.asarray(growth))) - log_probability - float(np.log(np.expm1(growth)))
+                log_rest
+                + float(reverse.log_delta(np.asarray(growth)))
+                - log_probability
+                - float(np.log(np.expm1(growth)))
             )
 
-    # the root is found to a smaller relative error than is added
+    # the added 1e-12 exceeds the relative error of the root
     return crossing(excess, start=1.0) * (1 + 1e-12)
 
 
 def _log_rest(probability: float) -> float:
-    """log(1 - f): log of the probability that a round runs the base."""
+    """log(1 - f), the log probability that a round does not stop and runs the base."""
     with np.errstate(divide="ignore"):
         return float(np.log1p(-probability))

@@ -12,12 +12,12 @@ from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, c
 from privsample.accounting.stated.finite import merged_table
 from privsample.relations import AddRemove, Relation, related
 
-_TOLERANCE, _EXCESS = 1e-9, 1e-6  # by which the masses may sum to less, or to more, than 1
+_TOLERANCE, _EXCESS = 1e-9, 1e-6  # largest amounts by which the sum of the masses may be below and above 1
 
 
 @frozen_value
 class LossDistribution:
-    """A privacy loss distribution (PLD) with finitely many losses: log P/Q, with its probabilities under P.
+    """A privacy loss distribution (PLD) on finitely many values: the distribution of log P/Q under P.
 
     Parameters
     ----------
@@ -31,15 +31,14 @@ class LossDistribution:
     Raises
     ------
     ValueError
-        If the losses do not increase, or if the masses and `infinity_mass` do not sum to 1, from 1e-9 below to 1e-6
-        above.
+        If the losses do not increase, or if the sum of the masses and `infinity_mass` is below 1 - 1e-9 or above
+        1 + 1e-6.
 
-    Notes
-    -----
-    Masses under Q are e^-loss times those under P; the remaining mass of Q lies on outcomes without mass under P. If
-    rounding makes the mass of Q larger than 1, as it does at very negative losses, the lowest losses are raised to the
-    first loss at which it is at most 1, which is an upper bound. If the masses of P sum to less than 1, all are raised;
-    an excess is removed from the lowest losses, since no privacy curve exceeds 1 (stated.md, section 6).
+    Notes ----- Masses under Q are e^-loss times those under P; the remaining mass of Q lies on outcomes without mass
+    under P. If rounding makes the mass of Q larger than 1, as it does at very negative losses, the lowest losses are
+    raised to the first loss at which it is at most 1, which is an upper bound. If the masses of P sum to less than 1,
+    all are raised by one factor. If they sum to more than 1, the excess is removed from the lowest losses; the result
+    is still an upper bound, since no privacy curve exceeds 1 (stated.md, section 6).
 
     Examples
     --------
@@ -67,7 +66,7 @@ class LossDistribution:
         total = float(masses.sum()) + infinite
         if not -_TOLERANCE <= total - 1.0 <= _EXCESS:
             raise ValueError(
-                f"masses and infinity_mass must sum to 1, from {_TOLERANCE:g} below to {_EXCESS:g} above, "
+                f"masses and infinity_mass must sum to 1 (at most {_TOLERANCE:g} less or {_EXCESS:g} more), "
                 f"got {total:.12g}; add missing mass to infinity_mass"
             )
         for column in (losses, masses):
@@ -76,15 +75,15 @@ class LossDistribution:
 
     @property
     def table(self) -> DiscretePair:
-        """The dominating pair, with masses raised to sum to 1 and never lowered."""
+        """The dominating pair, with masses that sum to 1; the class documentation states how they are corrected."""
         masses = remove_excess_mass(self.masses, self.infinity_mass)
         used = masses > 0.0
         if not used.any():
             raise ValueError("masses must be positive for some finite loss: there is no guarantee")
         loss, log_p = self.losses[used], np.log(masses[used])
-        lacking = float(np.log(min(masses.sum() + self.infinity_mass, 1.0)))
-        log_p = log_p - lacking
-        log_infinite = np.log(self.infinity_mass) - lacking if self.infinity_mass > 0.0 else -np.inf
+        log_total = float(np.log(min(masses.sum() + self.infinity_mass, 1.0)))
+        log_p = log_p - log_total
+        log_infinite = np.log(self.infinity_mass) - log_total if self.infinity_mass > 0.0 else -np.inf
         start = _first_feasible_loss(log_p, loss)
         merged = float(np.logaddexp.reduce(log_p[: start + 1]))
         log_p, loss = np.append(merged, log_p[start + 1 :]), loss[start:]

@@ -244,7 +244,7 @@ class Model(Memo, ABC):
         rest = (field.name for field in fields(self) if field.name not in self.prior_parameters)  # type: ignore[arg-type]
         return type(self).__name__, self.domain, *(getattr(self, name) for name in rest)
 
-    def absorb(self, statistic: FloatArray, n: int) -> Self:
+    def update_prior(self, statistic: FloatArray, n: int) -> Self:
         """The model whose prior is the posterior given the statistic of n records.
 
         Parameters
@@ -265,7 +265,7 @@ class Model(Memo, ABC):
             By default: the model does not define this update.
         """
         del statistic, n
-        raise TypeError(f"{type(self).__name__} does not define absorb, which uses a posterior as the next prior")
+        raise TypeError(f"{type(self).__name__} does not define update_prior, which makes the posterior the new prior")
 
     def with_public_data(self, data: Any) -> Self:
         """The model whose prior has been updated with public records, at no privacy cost.
@@ -285,13 +285,13 @@ class Model(Memo, ABC):
         SchemaError
             If the data are not one column of numbers.
         TypeError
-            If the model does not define `absorb`.
+            If the model does not define `update_prior`.
 
         Notes
         -----
         Source: Geumlek 2020, section 5.3.1.
         """
-        return self.absorb(*self.summarize(data))
+        return self.update_prior(*self.summarize(data))
 
     def noise_aware(self, n: int, noise: "Noise", observed: FloatArray) -> "NoiseAware":
         """The posterior given noisy observations of the statistic, which accounts for the noise.

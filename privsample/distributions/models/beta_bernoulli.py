@@ -73,12 +73,12 @@ class BetaBernoulli(Model):
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Beta:
-        """The posterior Beta(w alpha + r s, w beta + r (n - s))."""
+        """The posterior Beta(w alpha + r s, w beta + r (n - s)) for the sum s, data weight r and prior weight w."""
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
 
-    def absorb(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
-        """The model with the sum of the records added to `alpha`, and the rest of n to `beta`."""
+    def update_prior(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
+        """The model whose prior is the posterior: the sum s is added to `alpha`, and n - s to `beta`."""
         distribution = self.posterior(statistic, n)
         return BetaBernoulli(alpha=distribution.a, beta=distribution.b, fractional=self.fractional)
 
@@ -98,7 +98,7 @@ class BetaBernoulli(Model):
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """A binomial number, exact for any n."""
+        """The sum of n simulated records: one binomial draw, exact for any n."""
         del one_by_one
         return np.asarray(float(rng.binomial(n, float(theta))))
 
@@ -109,7 +109,7 @@ class BetaBernoulli(Model):
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """All other records are 0, or all are 1."""
+        """A record changes from 0 to 1 or from 1 to 0; all other records are 0, or all are 1."""
         return (0.0, 1.0, 0.0), (1.0, 1.0, 0.0)
 
     @property
@@ -132,7 +132,7 @@ class BetaBernoulli(Model):
         return share_bounds(truncation, 2)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """The bounds in the logit of the proportion."""
+        """Bounds on the log likelihood ratio of two records, in the logit of the proportion."""
         (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Beta)
         weight = n / temperature

@@ -115,12 +115,12 @@ class DirichletCategorical(Model):
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Dirichlet:
-        """The posterior Dirichlet(w alpha + r counts)."""
+        """The posterior Dirichlet(w alpha + r counts), with data weight r and prior weight w."""
         del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
 
-    def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
-        """The model with the counts added to `alpha`."""
+    def update_prior(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
+        """The model whose prior is the posterior: the counts are added to `alpha`."""
         return DirichletCategorical(alpha=self.posterior(statistic, n).alpha, names=self.names)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
@@ -182,7 +182,7 @@ class DirichletCategorical(Model):
         return share_bounds(truncation, len(self.alpha))
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """The bounds in the logarithms of the proportions."""
+        """Bounds on the log likelihood ratio of two records, in the logarithms of the proportions."""
         (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Dirichlet)
         least = low * high if len(distribution.alpha) == 2 else low / 2.0

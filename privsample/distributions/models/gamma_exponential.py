@@ -71,17 +71,17 @@ class GammaExponential(Model):
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Gamma:
-        """The posterior Gamma(w shape + r n, w rate + r s)."""
+        """The posterior Gamma(w shape + r n, w rate + r s) for the sum s, data weight r and prior weight w."""
         rate = prior_weight * self.rate + data_weight * float(statistic)
         return Gamma(shape=prior_weight * self.shape + data_weight * n, rate=rate)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
-        """The model with n added to `shape`, and the sum of the times to `rate`."""
+    def update_prior(self, statistic: FloatArray, n: int) -> "GammaExponential":
+        """The model whose prior is the posterior: n is added to `shape`, and the sum of the times to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaExponential(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
+        """The posterior given noisy sums, with the exact likelihood by inversion of the characteristic function."""
         return noisy_sum_posterior(
             self.prior, lambda rate: ClippedExponential(rate=rate, upper=self.upper), n, noise, observed, positive=True
         )
@@ -93,7 +93,7 @@ class GammaExponential(Model):
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """Exact for at most `one_by_one` records; above, a normal approximation with the exact moments."""
+        """The sum of n simulated records: exact if n <= `one_by_one`, otherwise normal with the exact moments."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
         mean, variance = exponential_moments(NUMPY, float(theta), self.upper)
@@ -101,20 +101,20 @@ class GammaExponential(Model):
 
     @classmethod
     def example(cls) -> Self:
-        """Times from 0 to 4."""
+        """A model of times from 0 to 4 with a Gamma(5, 3) prior."""
         return cls(shape=5, rate=3, upper=4)
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """All other records are 0."""
+        """A record changes from 0 to `upper`, and all other records are 0."""
         return ((0.0, 0.0, self.upper),)
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaRateShift, ...]:
-        """A record changes from 0 to `upper`, and all others are 0.
+        """The posteriors when a record changes from 0 to `upper` and all other records are 0.
 
-        Other records only raise the rate (docs/notes/posterior.md).
-
+        Larger other records increase the rate of both posteriors, and this pair dominates those
+        (docs/notes/posterior.md).
         """
         return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 
@@ -128,6 +128,6 @@ class GammaExponential(Model):
         return interval_truncation(truncation, positive=True)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """The bounds in the rate; each waiting time adds one to the shape."""
+        """Bounds on the log likelihood ratio of two records, in the rate; each record adds 1 to the shape."""
         low, high = bounds
         return LogRatio(self.upper * (high - low), self.upper, (self.shape + (n - 1)) / temperature / high / high)

@@ -1,4 +1,4 @@
-"""Bounded counts with a Gamma prior on their mean."""
+"""Clipped Poisson counts with a Gamma prior on the Poisson mean."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -23,7 +23,7 @@ from privsample.distributions.posterior_shifts import GammaShapeShift
 
 @frozen_value
 class GammaPoisson(Model):
-    """Poisson counts clipped to {0, ..., upper}, with a Gamma(shape, rate) prior on their mean.
+    """Poisson counts clipped to {0, ..., upper}, with a Gamma(shape, rate) prior on the Poisson mean.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class GammaPoisson(Model):
 
     command_name = "gamma-poisson"
     prior_parameters = ("shape", "rate")
-    options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
+    options: ClassVar[Mapping[str, str]] = {"upper": "upper bound of a count; larger counts are clipped"}
     description = "the mean count"
 
     shape: float = field(kw_only=False)
@@ -60,28 +60,28 @@ class GammaPoisson(Model):
 
     @cached
     def domain(self) -> Domain:
-        """{0, ..., upper}; a missing record counts as 0."""
+        """The set {0, ..., upper}; a missing record is replaced by 0."""
         return Domain(low=0.0, high=float(self.upper), missing=0.0, whole=True)
 
     @property
     def parameter(self) -> str:
-        """The name "rate" of the mean count."""
+        """The name of the parameter, "rate": the Poisson mean."""
         return "rate"
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Gamma:
-        """The posterior Gamma(w shape + r s, w rate + r n)."""
+        """The posterior Gamma(w shape + r s, w rate + r n) for the sum s, data weight r and prior weight w."""
         shape = prior_weight * self.shape + data_weight * float(statistic)
         return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
-        """The model with the sum of the counts added to `shape`, and n to `rate`."""
+    def update_prior(self, statistic: FloatArray, n: int) -> "GammaPoisson":
+        """The model whose prior is the posterior: the sum of the counts is added to `shape`, and n to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaPoisson(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
+        """The posterior given noisy sums, with the exact likelihood by inversion of the characteristic function."""
         return noisy_sum_posterior(
             self.prior, lambda rate: ClippedPoisson(mean=rate, upper=self.upper), n, noise, observed, positive=True
         )
@@ -93,9 +93,10 @@ class GammaPoisson(Model):
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """A multinomial draw over the counts within 12 standard deviations of the mean.
+        """The sum of n simulated records, from one multinomial draw of the number of records at each count.
 
-        Exact for any n, except that the probability outside this range is moved to its ends.
+        It is exact for any n, except that the probability of counts more than about 12 standard deviations from the
+        mean is moved to the ends of this range.
         """
         del one_by_one
         rate = float(theta)
@@ -109,20 +110,20 @@ class GammaPoisson(Model):
 
     @classmethod
     def example(cls) -> Self:
-        """Counts from 0 to 4."""
+        """A model of counts from 0 to 4 with a Gamma(5, 1) prior."""
         return cls(shape=5, rate=1, upper=4)
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """All other records are 0."""
+        """A record changes from 0 to `upper`, and all other records are 0."""
         return ((0.0, 0.0, float(self.upper)),)
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaShapeShift, ...]:
-        """A record changes from 0 to `upper`, and all others are 0.
+        """The posteriors when a record changes from 0 to `upper` and all other records are 0.
 
-        Other records only raise the shape, which is post-processing.
-
+        Larger other records increase the shape of both posteriors. These pairs are post-processings of the pair here
+        (docs/notes/posterior.md).
         """
         return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 
@@ -136,7 +137,7 @@ class GammaPoisson(Model):
         return interval_truncation(truncation, positive=True)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """The bounds in the logarithm of the mean."""
+        """Bounds on the log likelihood ratio of two records, in the coordinate y = log(mean)."""
         (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Gamma)
         weight = n / temperature

@@ -255,7 +255,7 @@ class NormalUnknownVariance(MomentModel):
         gram = self.moments.gram_in_units(statistic, n)
         return conjugate(gram, prior, data_weight=data_weight, prior_weight=prior_weight)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
+    def update_prior(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
         """The model whose four prior parameters are those of the posterior."""
         distribution = self.posterior(statistic, n)
         return NormalUnknownVariance(

@@ -83,12 +83,12 @@ class NormalKnownVariance(Model):
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Normal:
-        """The normal posterior of precision w/variance + r n / noise_variance."""
+        """The normal posterior of precision w/variance + r n/noise_variance, with data weight r and prior weight w."""
         own, theirs = prior_weight / self.variance, data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
+    def update_prior(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
         """The model whose prior mean and variance are those of the posterior."""
         distribution = self.posterior(statistic, n)
         return NormalKnownVariance(
@@ -99,7 +99,7 @@ class NormalKnownVariance(Model):
         )
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
+        """The posterior given noisy sums, with the exact likelihood by inversion of the characteristic function."""
         deviation = self.noise_variance**0.5
         return noisy_sum_posterior(
             self.prior,
@@ -117,7 +117,7 @@ class NormalKnownVariance(Model):
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """Exact for at most `one_by_one` records; above, a normal approximation with the exact moments."""
+        """The sum of n simulated records: exact if n <= `one_by_one`, otherwise normal with the exact moments."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
         mean, variance = normal_moments(NUMPY, float(theta), self.noise_variance**0.5, *self.bounds)
@@ -125,12 +125,12 @@ class NormalKnownVariance(Model):
 
     @classmethod
     def example(cls) -> Self:
-        """Numbers from -1 to 2."""
+        """A model of records from -1 to 2 with a standard normal prior."""
         return cls(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """The two bounds; the other records shift both posteriors alike."""
+        """A record changes from one bound to the other; the other records shift both posterior means equally."""
         low, high = self.bounds
         return ((low, low, high),)
 
@@ -146,7 +146,7 @@ class NormalKnownVariance(Model):
         return True
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """The bounds in the mean."""
+        """Bounds on the log likelihood ratio of two records, in the mean."""
         (low, high), (least, most), distribution = bounds, self.bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Normal)
         slope = (most - least) / self.noise_variance

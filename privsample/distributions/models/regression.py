@@ -182,8 +182,8 @@ class LinearRegression(MomentModel):
         gram = self.moments.gram_in_units(statistic, n)
         return conjugate(gram, distribution, data_weight=data_weight, prior_weight=prior_weight)
 
-    def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
-        """The model whose prior is updated with the statistic of public records."""
+    def update_prior(self, statistic: FloatArray, n: int) -> "LinearRegression":
+        """The model that stores the statistic of the public records next to the prior parameters."""
         total = np.asarray(statistic) + (np.array(self.public) if self.public_n else 0.0)
         return LinearRegression(
             feature_bounds=self.feature_bounds,

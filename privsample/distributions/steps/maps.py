@@ -12,7 +12,7 @@ _UP = 1 + 1e-12
 
 
 class LipschitzMap(ABC):
-    """A Lipschitz map of arrays (..., d), one vector along the last axis; a number is a vector of dimension one.
+    """Abstract base class of Lipschitz maps of vectors, which lie along the last axis of an array of shape (..., d).
 
     Examples
     --------

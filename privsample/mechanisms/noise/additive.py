@@ -185,7 +185,7 @@ class GaussianMechanism(AdditiveNoise):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A number with too little noise in its mutant."""
+        """An example for a number, and a mutant that adds too little noise."""
         example = cls(sensitivity=2, noise_std=2)
         return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
@@ -271,7 +271,7 @@ class LaplaceMechanism(AdditiveNoise):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Two numbers with too little noise in the mutant."""
+        """An example for two numbers, and a mutant that adds too little noise."""
         example = cls(sensitivity=2, scale=2, shape=(2,))
         return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 

@@ -1,4 +1,4 @@
-"""A model's sufficient statistic, released once with noise, and inference from it at no further cost."""
+"""A model's sufficient statistic, released once with noise, and inference from it without further privacy cost."""
 
 import os
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
 
 @frozen_value
 class NoisyStatistics(ConjugateMechanism):
-    """Noisy copies of a model's sufficient statistic of n records, under ReplaceOne(n).
+    """A model's sufficient statistic of n records plus noise, `draws` times, under ReplaceOne(n).
 
     `release` takes the records in one column, and releases "statistic", shape (draws, ...). Wrap the release in
     PrivateStatistics to infer from it.
@@ -71,27 +71,27 @@ class NoisyStatistics(ConjugateMechanism):
     scale : float
         Scale of Laplace noise or standard deviation of Gaussian noise, finite and > 0, in the statistic's unit.
     noise : {"laplace", "gaussian", "discrete laplace", "discrete gaussian"}, optional
-        Noise distribution. By default discrete Laplace for whole statistics and Laplace for others.
+        Noise distribution. By default discrete Laplace for integer statistics and Laplace for others.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
     sampler : {"numpy", "opendp"}, default "numpy"
-        What draws the noise. "opendp" draws discrete noise in exact arithmetic; this removes IDEAL_REALS from the
-        account if sums and noise stay below 2^53.
+        The library that draws the noise. "opendp" draws discrete noise in exact arithmetic, which removes IDEAL_REALS
+        from the account if sums and noise stay below 2^53.
 
     Raises
     ------
     ValueError
         If a field lies outside its range, or "opendp" is combined with continuous noise.
     TypeError
-        If `model` is not a model of privsample or `noise` is not text.
+        If `model` is not a model of privsample or `noise` is not a string.
 
     Notes
     -----
     Foulds, Geumlek, Welling and Chaudhuri 2016 (Laplace noise on sufficient statistics); Canonne, Kamath and Steinke
-    2020 (discrete Gaussian noise). The account is computed from the differences that one record can cause. Kind: exact
-    or upper bound, as the account's own documentation states for each noise distribution.
+    2020 (discrete Gaussian noise). The account is computed from the changes of the statistic that one record can
+    cause. Kind: exact or upper bound, depending on the noise; see `StatisticsAccountant`.
 
     Examples
     --------
@@ -172,8 +172,8 @@ class NoisyStatistics(ConjugateMechanism):
     def description(self) -> str:
         """The noise distribution, its scale and the number of records, in one sentence."""
         return (
-            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the one summary of {self.n:,} records "
-            f"from which {self._label} is inferred; all inference from it has no further privacy cost."
+            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the sufficient statistic of {self.n:,} "
+            f"records, from which {self._label} is inferred. Inference from it has no further privacy cost."
         )
 
     @property
@@ -183,7 +183,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Each noise distribution, with too little noise in the mutant."""
+        """An example for each noise distribution; the mutants add too little noise."""
         model = BetaBernoulli(alpha=2, beta=3)
         each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
         return tuple(
@@ -192,7 +192,7 @@ class NoisyStatistics(ConjugateMechanism):
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The records that change the statistic most."""
+        """Datasets that differ in the records whose replacement changes the statistic most."""
         group = positive_integer(group=group)
         if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)

@@ -253,7 +253,7 @@ class GaussianSum(ColumnSum):
     Parameters
     ----------
     bounds : tuple of (float, float)
-        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+        Lower and upper bound, finite, in the unit of the column. Values outside are clipped.
     noise_std : float
         Standard deviation of the noise, finite and > 0, in the unit of the column.
     relation : Relation, default AddRemove()
@@ -264,7 +264,7 @@ class GaussianSum(ColumnSum):
     Raises
     ------
     ValueError
-        If a field lies outside its range, or sums could exceed the exact range of floats.
+        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
 
     Notes
     -----
@@ -301,7 +301,7 @@ class GaussianSum(ColumnSum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A sum with too little noise in its mutant."""
+        """An example, and a mutant that adds too little noise."""
         example = cls(bounds=(-1, 2), noise_std=2)
         return (
             Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),
@@ -325,7 +325,7 @@ class LaplaceSum(ColumnSum):
     Parameters
     ----------
     bounds : tuple of (float, float)
-        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+        Lower and upper bound, finite, in the unit of the column. Values outside are clipped.
     scale : float
         Scale b of the Laplace noise, finite and > 0, in the unit of the column; its variance is 2 b^2.
     relation : Relation, default AddRemove()
@@ -336,7 +336,7 @@ class LaplaceSum(ColumnSum):
     Raises
     ------
     ValueError
-        If a field lies outside its range, or sums could exceed the exact range of floats.
+        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
 
     Notes
     -----
@@ -371,7 +371,7 @@ class LaplaceSum(ColumnSum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A sum with too little noise in its mutant."""
+        """An example, and a mutant that adds too little noise."""
         example = cls(bounds=(-1, 2), scale=3, relation=ReplaceOne(n=9))
         return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
@@ -407,7 +407,7 @@ class ClippedSum(NoisySum):
     Raises
     ------
     ValueError
-        If a field lies outside its range, or sums could exceed the exact range of floats.
+        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
 
     Notes
     -----
@@ -483,7 +483,7 @@ class ClippedSum(NoisySum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Rows that are clipped too little in the mutant."""
+        """An example, and a mutant whose clipping norm is larger than stated."""
         example = cls(norm=2, noise_std=2, width=3)
         bug = "rows are scaled down to a norm a quarter too large"
         return (Example.with_wrong_fields("clipped-sum", example, norm=2.5, bug=bug, samples=20_000),)

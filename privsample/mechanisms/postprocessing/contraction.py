@@ -1,4 +1,4 @@
-"""A chain of Lipschitz maps, noise and projections after a Gaussian release (amplification by iteration)."""
+"""Lipschitz maps, noise and projections applied in steps to a Gaussian release (amplification by iteration)."""
 
 from math import prod
 from typing import Any
@@ -41,7 +41,7 @@ class NoisyStep:
     TypeError
         If `map` or `onto` is of another type.
     ValueError
-        If a number lies outside its range, or `constant` is below the derived one.
+        If a number lies outside its range, or `constant` is below `map.constant`.
 
     Examples
     --------
@@ -74,21 +74,21 @@ class NoisyStep:
             )
         set_fields(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
 
-    def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
-        """Apply one step to the states x, shape (draws, ...), with noise from `source`."""
+    def __call__(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Apply one step to the states x, shape (draws, ...), with noise from `rng`."""
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = np.nan_to_num(self.map(x))  # values near the largest double may overflow
-            noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
+            mapped = np.nan_to_num(self.map(x))  # the map may overflow for values near the largest double
+            noisy = np.clip(mapped + self.noise_std * rng.standard_normal(mapped.shape), -LARGEST, LARGEST)
             return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
 
 
 @frozen_value
 class NoisyContraction(PostProcessing):
-    """A chain of noisy steps after a Gaussian release; only the last state is released.
+    """Noisy steps applied to a Gaussian release; only the last state is released.
 
     The noise of every step amplifies the privacy of the release (amplification by iteration). The maps act on the last
-    axis of the statistic; a single number is treated as a vector of length 1. `release` takes the base's data, and
-    draws the base's names.
+    axis of the statistic; a single number is treated as a vector of length 1. `release` takes the base's data; its
+    draws have the base's names.
 
     Parameters
     ----------
@@ -129,15 +129,15 @@ class NoisyContraction(PostProcessing):
         set_fields(self, steps=listed(steps=self.steps))
         if not all(isinstance(step, NoisyStep) for step in self.steps) or not self.steps:
             raise TypeError("steps must be a list of NoisyStep(...), at least one")
-        self.shape, self.accountant  # noqa: B018 - they check the base and its noise
+        self.shape, self.accountant  # noqa: B018 - computing them checks the base and its noise
         try:
-            self._end  # noqa: B018 - takes the maps once through the shapes
+            self._end  # noqa: B018 - computing it applies each map once, which checks the shapes
         except ValueError as error:
             raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A contraction after too little noise in the mutant."""
+        """An example, and a mutant whose base adds too little noise."""
         step = NoisyStep(map=Scaling(factor=0.8), noise_std=1.0)
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
         quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)
@@ -145,7 +145,7 @@ class NoisyContraction(PostProcessing):
         return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The worst neighbours of the first noise in the chain."""
+        """The worst neighbours of the Gaussian mechanism at the start of the chain."""
         group = positive_integer(group=group)
         return neighbours_after_noise(self, group, width=prod(self.shape), loss=lambda account, shift: None)  # noqa: ARG005
 
@@ -176,15 +176,15 @@ class NoisyContraction(PostProcessing):
 
     @cached
     def accountant(self) -> Accountant:
-        """The base's account after all steps, minimized over the paths of the shift; exact for the worst maps."""
+        """The account after all steps, for the best shifts (docs/notes/contraction.md); exact for the worst maps."""
         noise_stds = tuple(step.noise_std for step in self.steps)
         return contracted(self.base.accountant, noise_stds, tuple(float(step.constant or 0.0) for step in self.steps))
 
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        found = {}
+        states = {}
         for name, x in draws.items():
-            at = self._vectors(x)
+            state = self._vectors(x)
             for step in self.steps:
-                at = step(at, rng)
-            found[name] = self._numbers(at)
-        return found
+                state = step(state, rng)
+            states[name] = self._numbers(state)
+        return states

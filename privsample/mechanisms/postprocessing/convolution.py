@@ -51,9 +51,9 @@ class PostProcessing(Wrapper):
     def of(self, release: Release, *, rng: np.random.Generator | None = None) -> Release:
         """The step from an existing release of the base, without new access to the data.
 
-        An observer of both releases is charged for the base's release only. The same holds for several steps from one
-        release: they share its noise, so together they may reveal more than the sum of their accounts, but never more
-        than the base.
+        The cost for an observer of both releases is that of the base's release. The same holds for several steps from
+        one release: they share its noise, so together they may reveal more than the sum of their accounts, but never
+        more than the base.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class PostNoise(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Further noise of each distribution, with too little of it in the mutants."""
+        """An example for each noise distribution; the mutants add too little noise."""
         gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
         laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
         return (

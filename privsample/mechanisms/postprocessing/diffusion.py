@@ -141,9 +141,9 @@ class DiffusionMechanism(Mechanism):
     def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
         """Continue a release of this diffusion to a later time, without new access to the data.
 
-        The result is more private. An observer of both releases is charged for the earlier one only. The same holds for
-        several later releases: they share its noise, so together they may reveal more than the sum of their accounts,
-        but never more than the earlier release.
+        The result is more private. The cost for an observer of both releases is that of the earlier one. The same holds
+        for several later releases: they share its noise, so together they may reveal more than the sum of their
+        accounts, but never more than the earlier release.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ def _time_between(start: float, end: float) -> float:
 
 @frozen_value
 class BrownianMotion(DiffusionMechanism):
-    """Brownian motion from a statistic: Gaussian noise of variance 2 `time` on each entry.
+    """Brownian motion that starts at a statistic: Gaussian noise of variance 2 `time` on each entry.
 
     `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape). `diffuse`
     continues a release to a later time.
@@ -269,7 +269,7 @@ class BrownianMotion(DiffusionMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that stops too early."""
+        """An example, and a mutant that stops the diffusion too early."""
         example = cls(sensitivity=1, time=0.5, shape=(2,))
         return (Example.with_wrong_fields("brownian-motion", example, time=0.35, bug="stopped too early"),)
 
@@ -281,7 +281,7 @@ class BrownianMotion(DiffusionMechanism):
 
 @frozen_value
 class OrnsteinUhlenbeck(DiffusionMechanism):
-    """An Ornstein-Uhlenbeck process from a statistic, which shrinks it towards 0 and adds Gaussian noise.
+    """An Ornstein-Uhlenbeck process that starts at a statistic, shrinks it towards 0 and adds Gaussian noise.
 
     The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
     each entry. `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape).
@@ -336,13 +336,13 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that stops too early."""
+        """An example, and a mutant that stops the diffusion too early."""
         example = cls(sensitivity=1, theta=1, rho=1, time=0.5)
         return (Example.with_wrong_fields("ornstein-uhlenbeck", example, time=0.35, bug="stopped too early"),)
 
     @property
     def distribution(self) -> OrnsteinUhlenbeckDiffusion:
-        """The Ornstein-Uhlenbeck process with mean reversion `theta` and noise rate `rho`."""
+        """The Ornstein-Uhlenbeck process with rate of mean reversion `theta` and diffusion rate `rho`."""
         return OrnsteinUhlenbeckDiffusion(theta=self.theta, rho=self.rho)
 
     @classmethod
@@ -357,8 +357,8 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     ) -> Self:
         """The process at time 1 with the least worst-case squared error under a zCDP guarantee.
 
-        The worst case is over statistics of norm at most `radius` = R. The least error is d s^2 R^2/(2 zcdp R^2 + d
-        s^2), for d numbers and sensitivity s.
+        The worst case is over statistics of norm at most R = `radius`. For a statistic of d numbers and sensitivity s,
+        the least error is d s^2 R^2 / (2 zcdp R^2 + d s^2).
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         Returns
         -------
         OrnsteinUhlenbeck
-            The mechanism; rounding stays on the safe side of the guarantee.
+            The mechanism. Its parameters are rounded such that the guarantee holds.
 
         Notes
         -----
@@ -482,8 +482,8 @@ class MultilevelRelease(Wrapper):
         Returns
         -------
         tuple of Release
-            One release for each level, the least noisy first. An observer of several levels is charged for the least
-            noisy one.
+            One release for each level, the least noisy first. The cost for an observer of several levels is that of the
+            least noisy one.
         """
         added = account_of_step(self, self, release, None).assumptions - self.accountant.assumptions
         found = []

@@ -110,7 +110,7 @@ class MarkovKernel(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that moves codes half as often as stated."""
+        """An example, and a mutant whose kernel changes codes half as often as stated."""
         matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
         example = cls(base=RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=1)), matrix=matrix)
         bug = "it moves codes half as often as stated"

@@ -126,7 +126,7 @@ class RepeatedSelection(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that reveals the number of runs."""
+        """An example, and a mutant that reveals the number of runs."""
         base = RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=1))
         repetitions = TruncatedNegativeBinomial.geometric(mean=4)
         mutant, bug = SelectionWithCount(base=base, repetitions=repetitions), "it reveals the number of runs"
@@ -218,7 +218,7 @@ class ConditionalSelection(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Runs with too little noise in the mutant."""
+        """An example, and a mutant whose runs add too little noise."""
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5)
         quiet = GaussianMechanism(sensitivity=1, noise_std=1)
         bug = "the noise of a run is smaller than stated"

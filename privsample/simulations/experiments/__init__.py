@@ -31,7 +31,7 @@ NAMES = {
     "geumlek-5.6": "posterior_held_out:FIGURE_6",
     "geumlek-5.7": "posterior_held_out:FIGURE_7",
     "geumlek-5.8": "posterior_held_out:FIGURE_8",
-    "geumlek-7.2": "profiles:COUPLET",
+    "geumlek-7.2": "profiles:TWO_PROFILES",
     "geumlek-7.3": "profiles:CATEGORICAL",
     "geumlek-7.5": "profiles:CHAINS",
     "imola-1": "bernoulli:FIGURE_1",

@@ -1,4 +1,4 @@
-"""The picture and the table of audits that were run: `privsample audit --out FOLDER` writes them."""
+"""Figure and table of audit results, which `privsample audit --out DIR` writes."""
 
 import math
 from collections.abc import Sequence
@@ -9,62 +9,62 @@ from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement
 from privsample.simulations.report.figures import BLUE, ORANGE
 
-_MOST_ACROSS = 6
+_MAX_COLUMNS = 6  # largest number of panels in a row
 
 
-def audits_experiment(done: Sequence[AuditResult]) -> Experiment:
-    """The picture and the table: for each audit the claimed curve and the certified lower limits of the true one."""
-    rows, across = _grid(len(done))
-    size = (max(2.5 * across, 4.6), max(2.2 * rows, 3.0) + 0.6)
-    return Experiment(name="audits", title="Audits", run=lambda: _result(done), size=size)
+def audits_experiment(results: Sequence[AuditResult]) -> Experiment:
+    """Figure and table with the claimed privacy curve of each audit and lower confidence bounds on the true one."""
+    rows, columns = _panel_grid(len(results))
+    size = (max(2.5 * columns, 4.6), max(2.2 * rows, 3.0) + 0.6)
+    return Experiment(name="audits", title="Audits", run=lambda: _result(results), size=size)
 
 
-def _grid(panels: int) -> tuple[int, int]:
-    """Rows and columns, as near to a square as there is room for."""
-    across = min(math.isqrt(panels - 1) + 1, _MOST_ACROSS)
-    return -(-panels // across), across
+def _panel_grid(panels: int) -> tuple[int, int]:
+    """Numbers of rows and columns of panels: nearly equal, with at most `_MAX_COLUMNS` columns."""
+    columns = min(math.isqrt(panels - 1) + 1, _MAX_COLUMNS)
+    return -(-panels // columns), columns
 
 
-def _result(done: Sequence[AuditResult]) -> Result:
+def _result(results: Sequence[AuditResult]) -> Result:
     columns = stacked(
         [
             {
-                "name": one.name,
-                "outcome": one.verdict.outcome,
-                "p_value": one.verdict.p_value,
-                "draws": one.verdict.samples,
-                "epsilon": one.verdict.epsilons,
-                "claimed_delta": one.verdict.claims,
-                "delta_at_least": one.verdict.lowers,
+                "name": result.name,
+                "outcome": result.verdict.outcome,
+                "p_value": result.verdict.p_value,
+                "draws": result.verdict.samples,
+                "epsilon": result.verdict.epsilons,
+                "claimed_delta": result.verdict.claims,
+                "delta_at_least": result.verdict.lowers,
             }
-            for one in done
+            for result in results
         ]
     )
-    return Result(columns=columns, describe=_describe, plot=lambda figure: _plot(figure, done))
+    return Result(columns=columns, describe=_describe, plot=lambda figure: _plot(figure, results))
 
 
 def _describe(columns: Columns) -> Statement:
     outcomes = dict(zip(columns["name"], columns["outcome"], strict=True))
-    violated = sum(str(outcome) == "violated" for outcome in outcomes.values())
+    violated = sum(outcome == "VIOLATED" for outcome in outcomes.values())
     return Statement(
-        f"{violated} of {len(outcomes)} claims were refuted; the others were not, which does not prove them.",
+        f"{violated} of {len(outcomes)} claims were refuted. That a claim was not refuted does not prove it.",
         (Finding("refuted", violated),),
     )
 
 
-def _plot(figure: Any, done: Sequence[AuditResult]) -> None:
-    panels = figure.subplots(*_grid(len(done)), squeeze=False).ravel()
-    for axes, one in zip(panels, done, strict=False):
-        verdict = one.verdict
+def _plot(figure: Any, results: Sequence[AuditResult]) -> None:
+    panels = figure.subplots(*_panel_grid(len(results)), squeeze=False).ravel()
+    for axes, result in zip(panels, results, strict=False):
+        verdict = result.verdict
         axes.plot(verdict.epsilons, verdict.claims, color=BLUE, marker=".", label="claimed δ(ε)")
         style = {"color": ORANGE, "linestyle": "none", "marker": "^", "markersize": 5}
-        axes.plot(verdict.epsilons, verdict.lowers, **style, label="the true δ(ε) is at least this, by the draws")
+        axes.plot(verdict.epsilons, verdict.lowers, **style, label="lower confidence bound on the true δ(ε)")
         axes.set_title(
-            one.name + ("\nVIOLATED" if verdict.violated else ""), color=ORANGE if verdict.violated else "black"
+            result.name + ("\nVIOLATED" if verdict.violated else ""), color=ORANGE if verdict.violated else "black"
         )
         axes.set(ylim=(0.0, None))
-    for axes in panels[len(done) :]:
+    for axes in panels[len(results) :]:
         axes.set_visible(False)
     figure.supxlabel("ε, nats")
     figure.supylabel("δ")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2 if len(done) > 1 else 1)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2 if len(results) > 1 else 1)

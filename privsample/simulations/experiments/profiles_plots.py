@@ -15,29 +15,29 @@ _SYMBOLS = [(BLUE, "-"), (ORANGE, (0, (6, 2))), (GREEN, (0, (3, 1.5))), (GREY, (
 
 @frozen_value
 class Curves:
-    """Values of several curves, (points, curves), at `x` (points,): one panel of a figure; `names`: as columns."""
+    """One panel: `values`, shape (points, curves), at `x`, shape (points,); `names` are the columns of the table."""
 
     title: str
     names: tuple[str, str]
-    across: str
-    along: str
+    x_label: str
+    y_label: str
     x: FloatArray
     labels: tuple[str, ...]
     values: FloatArray
 
 
 def lines(figure: Any, panels: Sequence[Curves]) -> None:
-    """Three curves in each panel, named in a legend, the baseline first."""
+    """Plot three curves in each panel with a legend; the first is the baseline."""
     grid = _panels(figure, panels)
     for axes, panel in zip(grid.flat, panels, strict=True):
         for (colour, dashes), label, values in zip(_THREE, panel.labels, panel.values.T, strict=True):
             axes.plot(panel.x, values, color=colour, linestyle=dashes, label=label)
         axes.legend()
-    grid[0, 0].set_ylim(bottom=0.0)  # last: it fixes the common axis to what is drawn by then
+    grid[0, 0].set_ylim(bottom=0.0)  # after all curves, because it fixes the range of the common axis
 
 
-def beside_one(figure: Any, ours: Curves, baseline: Curves) -> None:
-    """A curve for each symbol and the one curve of the baseline's symbols; and how far below it each is."""
+def symbol_changes(figure: Any, ours: Curves, baseline: Curves) -> None:
+    """Plot the change of each symbol and the baseline's largest change (left), and their differences (right)."""
     left, right = figure.subplots(1, 2)
     one = baseline.values.max(axis=1)
     left.plot(ours.x, one, color="black", linewidth=1.3, label=f"{baseline.title}, all four symbols")
@@ -45,20 +45,20 @@ def beside_one(figure: Any, ours: Curves, baseline: Curves) -> None:
     for (colour, dashes), label, values in zip(_SYMBOLS, ours.labels, ours.values.T, strict=True):
         left.plot(ours.x, values, color=colour, linestyle=dashes, label=f"{ours.title}, {label}")
         right.plot(ours.x, one - values, color=colour, linestyle=dashes)
-    left.set(ylabel=ours.along, title="largest change by each mechanism", ylim=(0.0, None))
+    left.set(ylabel=ours.y_label, title="largest change by each mechanism", ylim=(0.0, None))
     right.set(
         ylabel="change by K-ary response −\nchange by Smooth Categorical",
         title="below 0: Smooth Categorical is worse",
     )
     for axes in (left, right):
-        axes.set(xlabel=ours.across)
+        axes.set(xlabel=ours.x_label)
         axes.set_xlim(ours.x[0], ours.x[-1])
         _logarithmic(axes)
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
 
 
-def spread(figure: Any, panels: Sequence[Curves], mark: float) -> None:
-    """One line a profile, from dark to light, some named where they leave the panel; `mark`: an epsilon."""
+def chain_curves(figure: Any, panels: Sequence[Curves], mark: float) -> None:
+    """Plot one line for each profile, from dark to light, some with a label at its right end; mark one epsilon."""
     from matplotlib import colormaps
 
     for axes, panel in zip(_panels(figure, panels).flat, panels, strict=True):
@@ -79,14 +79,14 @@ def _panels(figure: Any, panels: Sequence[Curves]) -> Any:
     """The axes, (rows, columns), with their titles and labels."""
     wide = min(len(panels), 2)
     grid = figure.subplots(len(panels) // wide, wide, squeeze=False, sharex=True, sharey=True)
-    figure.get_layout_engine().set(wspace=0.04)  # the outer ticks of two panels have room between them
+    figure.get_layout_engine().set(wspace=0.04)  # leaves room for the outer tick labels of adjacent panels
     for axes, panel in zip(grid.flat, panels, strict=True):
         axes.set_title(panel.title)
         axes.set_xlim(panel.x[0], panel.x[-1])
     for axes in grid[:, 0]:
-        axes.set_ylabel(panels[0].along)
+        axes.set_ylabel(panels[0].y_label)
     for axes in grid[-1]:
-        axes.set_xlabel(panels[0].across)
+        axes.set_xlabel(panels[0].x_label)
     return grid
 
 

@@ -1,4 +1,4 @@
-"""The answer that most records give, chosen by permute-and-flip: an extension of privsample."""
+"""The more frequent of two answers, chosen by permute-and-flip: an extension of privsample."""
 
 from dataclasses import dataclass, replace
 
@@ -14,8 +14,8 @@ ANSWER = ps.Domain(low=0, high=1, missing=0, whole=True)
 class MajorityAccountant(ps.SizeFreeAccountant):
     """The cost of one choice between two answers by permute-and-flip. Kind: exact.
 
-    One more record changes the lead of an answer from k to k + 1 or back. The answer that is behind is chosen with
-    probability e^(-rate k) / 2, so all such pairs come from the one with k = 0 by a random map of the outputs.
+    One more record changes the lead of the more frequent answer from k to k + 1 or back. The less frequent answer is
+    chosen with probability e^(-rate k) / 2. The pair with k = 0 dominates the others, which are post-processings of it.
     """
 
     rate: float
@@ -28,26 +28,27 @@ class MajorityAccountant(ps.SizeFreeAccountant):
 
     @property
     def source(self):
-        """The mechanism; its dominating pair follows from two answers' probabilities."""
+        """Author, year and theorem of the mechanism."""
         return "McKenna and Sheldon 2020, Algorithm 1, for two answers"
 
     def _bounds(self):
-        log_behind = -self.rate - np.log(2)
-        tie = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=[np.log1p(-np.exp(log_behind)), log_behind])
+        log_minority = -self.rate - np.log(2)
+        tie = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=[np.log1p(-np.exp(log_minority)), log_minority])
         return ps.PrivacyBounds.from_pairs([tie, tie.reverse()])
 
 
 @ps.register(package="private-majority")
 @dataclass(frozen=True, kw_only=True)
 class PrivateMajority(ps.Mechanism):
-    """The answer, 0 or 1, that most records give; one more record changes the probability of an answer by e^rate.
+    """The more frequent answer, 0 or 1; a further record changes the probability of an answer by at most e^rate.
 
-    `release` takes one column of answers; missing answers count as 0. It draws "majority", shape (draws,).
+    `release` takes one column of answers; missing answers count as 0. It returns draws of
+    "majority", shape (draws,).
     """
 
     rate: float
     draws: int = 1
-    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="every rate has a privacy loss"),)
+    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="ask for epsilon > 0 or delta > 0"),)
     command = ps.CommandLine(data=("column",))
 
     @property
@@ -60,20 +61,20 @@ class PrivateMajority(ps.Mechanism):
         return 2 * answers.sum() - len(answers)
 
     def _draw(self, lead, rng):
-        behind = rng.random(self.draws) < np.exp(-self.rate * abs(lead)) / 2
-        return {"majority": np.where(behind, lead <= 0, lead > 0).astype(np.int64)}
+        minority = rng.random(self.draws) < np.exp(-self.rate * abs(lead)) / 2
+        return {"majority": np.where(minority, lead <= 0, lead > 0).astype(np.int64)}
 
     def for_size(self, size):
         """The mechanism itself, which takes any number of records."""
         return self
 
     def worst_neighbours(self, group=1):
-        """No records, which is a tie, and `group` records of answer 1."""
-        log_behind = -self.rate * group - np.log(2)
-        log_ratio = np.log(0.5) - np.array([log_behind, np.log1p(-np.exp(log_behind))])
+        """The empty dataset, which is a tie, and a dataset of `group` records with answer 1."""
+        log_minority = -self.rate * group - np.log(2)
+        log_ratio = np.log(0.5) - np.array([log_minority, np.log1p(-np.exp(log_minority))])
         pair = ps.Neighbours(
             account=MajorityAccountant(rate=self.rate),
-            descriptions=("no records", f"{group} of answer 1"),
+            descriptions=("no records", f"{group} records with answer 1"),
             datasets=(lambda: np.empty(0), lambda: np.ones(group)),
             draw=lambda data, count, rng: replace(self, draws=count).release(data, rng=rng)["majority"],
             loss=lambda outputs: log_ratio[outputs[:, 0].astype(int)],
@@ -82,6 +83,6 @@ class PrivateMajority(ps.Mechanism):
 
     @classmethod
     def examples(cls):
-        """An example whose mutant gives every record one and a half times its weight."""
-        mechanism, bug = cls(rate=1.0), "every record has one and a half times its weight"
+        """An example, and a mutant whose rate is 1.5 times the stated one."""
+        mechanism, bug = cls(rate=1.0), "the rate is 1.5 times the stated one"
         return (ps.Example.with_wrong_fields("private-majority", mechanism, bug=bug, samples=20_000, rate=1.5),)
