@@ -73,6 +73,31 @@ def test_the_trade_off_curve_of_a_gaussian_is_a_tight_lower_bound(ax):
     assert sum(line.get_gid() == "no information" for line in ax.lines) == 1
 
 
+@pytest.mark.parametrize("noise_std", [0.1, 1.0, 30.0])
+def test_straight_lines_of_the_trade_off_plot_stay_below_the_curve_of_a_gaussian(ax, noise_std):
+    from scipy.stats import norm
+
+    ps.GaussianAccountant(sensitivity=1.0, noise_std=noise_std).plot("tradeoff", ax=ax)
+    at = np.append(np.geomspace(1e-300, 0.5, 3001), np.linspace(1e-6, 1.0, 3001))
+    assert (np.interp(at, *ax.lines[-1].get_data()) <= norm.cdf(-norm.ppf(at) - 1 / noise_std) + 1e-15).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.1, 3.0, 100.0, 690.0, 800.0])
+def test_the_trade_off_plot_of_a_pure_guarantee_is_exact_between_its_points(ax, epsilon):
+    ps.PureAccountant(stated_epsilon=epsilon).plot("tradeoff", ax=ax)
+    at = np.append(np.geomspace(1e-300, 0.5, 3001), np.linspace(1e-6, 1.0, 3001))
+    exact = np.maximum(1 - np.exp(min(epsilon, 700.0)) * at, np.exp(-epsilon) * (1 - at))
+    shown = np.interp(at, *ax.lines[-1].get_data())
+    assert (shown <= exact + 1e-15).all()
+    assert np.abs(shown - exact).max() < 1e-14
+
+
+def test_an_account_with_a_large_infinity_mass_has_a_curve(ax):
+    account = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.99)
+    account.plot(ax=ax)
+    assert ax.lines[-1].get_ydata().min() >= 0.99
+
+
 def test_the_trade_off_bound_of_a_pure_guarantee():
     at = np.array([0.0, 0.1, 0.5, 1.0])
     epsilon = np.log(3.0)
