@@ -9,7 +9,9 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.curves.tradeoff import tradeoff_bound
+from privsample.mechanisms import intervals
 from privsample.mechanisms.shown import noise_reach
+from privsample.plots.draws import Coordinate
 
 pytestmark = pytest.mark.essential
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=2).accountant
@@ -193,6 +195,54 @@ def test_posterior_draws_have_intervals_and_plots(ax):
             draws.interval(wrong)
         with pytest.raises(ValueError, match="probability"):
             draws.plot(ax, probability=wrong)
+
+
+def test_an_array_of_a_million_coordinates_is_plotted_in_part(ax, monkeypatch):
+    made = []
+    monkeypatch.setattr(intervals, "Coordinate", lambda label, values: made.append(label) or Coordinate(label, values))
+    draws = ps.PosteriorDraws(draws={"theta": np.zeros((2, 1_000_000))}, account=GAUSSIAN, method="test")
+    assert draws.plot(ax).get_title() == "the first 40 of 1000000 coordinates"
+    assert "and 999994 more coordinates" in draws._repr_html_()
+    assert len(made) < 100
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.0, np.inf] * 50, [1e308, -1e308] * 50, [0.0, 5e-324] * 50, [1.0, 1.0 + 2**-52] * 50, [1e18] * 100],
+    ids=["infinite", "huge", "tiny", "neighbours", "equal"],
+)
+def test_odd_draws_are_binned(ax, values):
+    draws = ps.PosteriorDraws(draws={"theta": values}, account=GAUSSIAN, method="test")
+    assert np.isfinite(draws.plot(ax).patches[0].get_data().edges).all()
+    assert "<rect" in draws._repr_html_()
+    assert "PosteriorDraws(theta: 100 draws" in repr(draws)
+
+
+@pytest.mark.parametrize("values", [np.zeros(0), np.zeros((0, 3)), np.zeros((5, 0)), [np.nan] * 100, [0, 1]])
+def test_draws_that_cannot_be_plotted(ax, values):
+    draws = ps.PosteriorDraws(draws={"theta": values}, account=GAUSSIAN, method="test")
+    with pytest.raises(ValueError, match="nothing to plot"):
+        draws.plot(ax)
+    assert "theta" in draws._repr_html_()
+    assert "theta: " in repr(draws) or "theta = 0, 1" in repr(draws)
+
+
+def test_no_draws_have_no_interval():
+    draws = ps.PosteriorDraws(draws={"theta": np.zeros((0, 3))}, account=GAUSSIAN, method="test")
+    with pytest.raises(ValueError, match="there are no draws"):
+        draws.interval()
+
+
+def test_draws_of_a_mechanism_around_noise_have_no_interval():
+    release = ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=5), noise=1.0).release(1.0)
+    with pytest.raises(TypeError, match="noisy statistics"):
+        release.interval()
+
+
+@pytest.mark.parametrize("projection", ["polar", "3d"])
+def test_axes_with_a_projection_are_refused(ax, projection):
+    with pytest.raises(ValueError, match="without a projection"):
+        GAUSSIAN.plot(ax=ax.figure.add_subplot(projection=projection))
 
 
 def test_a_verdict_plots_its_bounds_beside_the_claim(ax):
