@@ -156,6 +156,14 @@ def listed(**named: Any) -> tuple[Any, ...]:
     return tuple(item)
 
 
+def is_encodable(text: str) -> bool:
+    """True if UTF-8 can encode the text, which lone surrogates prevent: pages and files of such text cannot be written.
+
+    Undecodable bytes in the name of a file or a column become lone surrogates.
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def one_of(item: object, names: Container[str]) -> bool:
     """True if `item` is a string among `names`."""
     return isinstance(item, str) and item in names

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import listed
+from privsample._checks import is_encodable, listed
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
@@ -66,6 +66,8 @@ def category_names(names: Any, count: int) -> tuple[str, ...]:
     given = listed(names=names)
     if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in given):
         raise TypeError("names must be a sequence of texts that are not empty, one for each category")
+    if not all(map(is_encodable, given)):
+        raise ValueError("names must hold text that UTF-8 can encode, got lone surrogates")
     if given and (len(given) != count or len(set(given)) != count):
         raise ValueError(f"names must hold {count} distinct names, one for each category, got {len(set(given))}")
     return tuple(map(str, given))

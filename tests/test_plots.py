@@ -9,7 +9,9 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.curves.tradeoff import tradeoff_bound
+from privsample.mechanisms import intervals
 from privsample.mechanisms.shown import noise_reach
+from privsample.plots.draws import Coordinate
 
 pytestmark = pytest.mark.essential
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=2).accountant
@@ -71,6 +73,31 @@ def test_the_trade_off_curve_of_a_gaussian_is_a_tight_lower_bound(ax):
     assert np.abs(y - exact).max() < 2e-3
     GAUSSIAN.plot("tradeoff", ax=ax)
     assert sum(line.get_gid() == "no information" for line in ax.lines) == 1
+
+
+@pytest.mark.parametrize("noise_std", [0.1, 1.0, 30.0])
+def test_straight_lines_of_the_trade_off_plot_stay_below_the_curve_of_a_gaussian(ax, noise_std):
+    from scipy.stats import norm
+
+    ps.GaussianAccountant(sensitivity=1.0, noise_std=noise_std).plot("tradeoff", ax=ax)
+    at = np.append(np.geomspace(1e-300, 0.5, 3001), np.linspace(1e-6, 1.0, 3001))
+    assert (np.interp(at, *ax.lines[-1].get_data()) <= norm.cdf(-norm.ppf(at) - 1 / noise_std) + 1e-15).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.1, 3.0, 100.0, 690.0, 800.0])
+def test_the_trade_off_plot_of_a_pure_guarantee_is_exact_between_its_points(ax, epsilon):
+    ps.PureAccountant(stated_epsilon=epsilon).plot("tradeoff", ax=ax)
+    at = np.append(np.geomspace(1e-300, 0.5, 3001), np.linspace(1e-6, 1.0, 3001))
+    exact = np.maximum(1 - np.exp(min(epsilon, 700.0)) * at, np.exp(-epsilon) * (1 - at))
+    shown = np.interp(at, *ax.lines[-1].get_data())
+    assert (shown <= exact + 1e-15).all()
+    assert np.abs(shown - exact).max() < 1e-14
+
+
+def test_an_account_with_a_large_infinity_mass_has_a_curve(ax):
+    account = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.99)
+    account.plot(ax=ax)
+    assert ax.lines[-1].get_ydata().min() >= 0.99
 
 
 def test_the_trade_off_bound_of_a_pure_guarantee():
@@ -168,6 +195,54 @@ def test_posterior_draws_have_intervals_and_plots(ax):
             draws.interval(wrong)
         with pytest.raises(ValueError, match="probability"):
             draws.plot(ax, probability=wrong)
+
+
+def test_an_array_of_a_million_coordinates_is_plotted_in_part(ax, monkeypatch):
+    made = []
+    monkeypatch.setattr(intervals, "Coordinate", lambda label, values: made.append(label) or Coordinate(label, values))
+    draws = ps.PosteriorDraws(draws={"theta": np.zeros((2, 1_000_000))}, account=GAUSSIAN, method="test")
+    assert draws.plot(ax).get_title() == "the first 40 of 1000000 coordinates"
+    assert "and 999994 more coordinates" in draws._repr_html_()
+    assert len(made) < 100
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1.0, np.inf] * 50, [1e308, -1e308] * 50, [0.0, 5e-324] * 50, [1.0, 1.0 + 2**-52] * 50, [1e18] * 100],
+    ids=["infinite", "huge", "tiny", "neighbours", "equal"],
+)
+def test_odd_draws_are_binned(ax, values):
+    draws = ps.PosteriorDraws(draws={"theta": values}, account=GAUSSIAN, method="test")
+    assert np.isfinite(draws.plot(ax).patches[0].get_data().edges).all()
+    assert "<rect" in draws._repr_html_()
+    assert "PosteriorDraws(theta: 100 draws" in repr(draws)
+
+
+@pytest.mark.parametrize("values", [np.zeros(0), np.zeros((0, 3)), np.zeros((5, 0)), [np.nan] * 100, [0, 1]])
+def test_draws_that_cannot_be_plotted(ax, values):
+    draws = ps.PosteriorDraws(draws={"theta": values}, account=GAUSSIAN, method="test")
+    with pytest.raises(ValueError, match="nothing to plot"):
+        draws.plot(ax)
+    assert "theta" in draws._repr_html_()
+    assert "theta: " in repr(draws) or "theta = 0, 1" in repr(draws)
+
+
+def test_no_draws_have_no_interval():
+    draws = ps.PosteriorDraws(draws={"theta": np.zeros((0, 3))}, account=GAUSSIAN, method="test")
+    with pytest.raises(ValueError, match="there are no draws"):
+        draws.interval()
+
+
+def test_draws_of_a_mechanism_around_noise_have_no_interval():
+    release = ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=5), noise=1.0).release(1.0)
+    with pytest.raises(TypeError, match="noisy statistics"):
+        release.interval()
+
+
+@pytest.mark.parametrize("projection", ["polar", "3d"])
+def test_axes_with_a_projection_are_refused(ax, projection):
+    with pytest.raises(ValueError, match="without a projection"):
+        GAUSSIAN.plot(ax=ax.figure.add_subplot(projection=projection))
 
 
 def test_a_verdict_plots_its_bounds_beside_the_claim(ax):

@@ -9,6 +9,7 @@ import pytest
 
 import privsample as ps
 from privsample._repr import code_repr, short_repr
+from privsample.accounting.posterior import beta
 from privsample.mechanisms.discovery import mechanism_classes
 from privsample.plots import html
 from privsample.simulations.report.page import _code
@@ -145,6 +146,17 @@ def test_an_expensive_account_is_not_computed(monkeypatch):
     monkeypatch.setattr(type(mechanism.accountant), "epsilon", lambda *_: pytest.fail("computed"))
     data = mechanism.worst_neighbours()[0].datasets[0]()
     assert "epsilon" not in repr(mechanism.release(data))
+
+
+@pytest.mark.parametrize("weight", [1e13, 1e20, 1e300])
+def test_an_extreme_posterior_is_shown_without_its_quadratures(monkeypatch, weight):
+    mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(1, 1), n=5, prior_weight=weight)
+    calls = []
+    integral = beta.log_integral
+    monkeypatch.setattr(beta, "log_integral", lambda *given: calls.append(given) or integral(*given))
+    assert "BetaBernoulli" in mechanism.accountant._repr_html_()
+    repr(mechanism.release([1, 0, 1, 0, 1]))
+    assert len(calls) < 20
 
 
 def test_an_unfinished_value_has_a_repr():

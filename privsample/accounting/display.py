@@ -7,7 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, one_of
 from privsample._repr import WIDTH, short_repr
-from privsample.accounting.curves.tradeoff import tradeoff_bound
+from privsample.accounting.curves.tradeoff import tradeoff_bound, tradeoff_corners
 from privsample.plots.curves import CURVE_VIEWS, CurveView, plot_curve
 from privsample.plots.html import attempted, card, lines_picture
 from privsample.plots.style import DELTA, EPSILON
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 LEAST_DELTA = 1e-10  # smallest delta that a plot shows
 _POINTS, _LABEL = 80, 60
 _LARGEST_ORDER = 100.0
+_SMALL_EPSILON = 1e-3  # end of the plot of an account whose delta is negligible at epsilon = 0
+_LARGEST_EPSILON = 700.0  # e^epsilon is finite below it
 _QUICK = 1000.0  # cost of a curve, in values of a closed form, up to which a repr computes epsilon
 _FEW_POINTS = 30
+_CARD_DELTA = 1e-6  # delta of the epsilon in a card
 _MEMBERS = 3  # accounts of a composition that a repr shows
 
 
@@ -50,21 +53,26 @@ def curve_points(account: "Accountant", view: CurveView, points: int = _POINTS) 
     if account.pure_epsilon < np.inf:  # beyond it the privacy curve no longer falls
         epsilons = np.append(epsilons, account.pure_epsilon)
         deltas = np.append(deltas, account.delta(account.pure_epsilon))
-    # The curve is steep at both ends: half of the points lie near 0, where the bound falls fastest.
-    type_1 = np.unique(np.concatenate([np.linspace(0.0, 1.0, points), np.geomspace(1e-6, 0.1, points)]))
+    finite = epsilons < _LARGEST_EPSILON
+    epsilons, deltas = epsilons[finite], deltas[finite]
+    type_1 = tradeoff_corners(epsilons, deltas)
     return type_1, tradeoff_bound(epsilons, deltas, type_1)
 
 
 def last_epsilon(account: "Accountant") -> float:
-    """The epsilon at which a plot of the privacy curve ends: where delta is negligible, or where it stops falling."""
-    least = LEAST_DELTA + 1.5 * account.infinity_mass
+    """The epsilon > 0 at which a plot of the privacy curve ends: where delta is negligible, or where it stops falling.
+
+    Far beyond it, delta is not only too small to be shown: a quadrature of it may also take minutes.
+    """
+    mass = account.infinity_mass  # the limit of delta: the curve is shown down to somewhat more than that
+    least = LEAST_DELTA + mass + min(mass, 1.0 - mass) / 2
     last = float(account.epsilon(least)) if least < 1.0 else np.inf
     if not np.isfinite(last):
         raise ValueError(
             f"the account has no finite epsilon at delta = {least:.3g}, so there is no curve to plot: "
             f"its infinity mass is {account.infinity_mass:.3g}"
         )
-    return max(last, 1e-3)
+    return last if last > 0.0 else _SMALL_EPSILON
 
 
 def _renyi_points(account: "Accountant", points: int) -> tuple[FloatArray, FloatArray]:
@@ -117,9 +125,12 @@ def account_html(account: "Accountant") -> str:
     """The card of an account: its guarantees, and its privacy curve where that is quick to compute."""
 
     def picture() -> str:
+        # An account without a cost at this delta has a picture without content, of quadratures that may take minutes.
+        if not account.epsilon(_CARD_DELTA) > 0.0:
+            return ""
         return lines_picture(*curve_points(account, "delta", _FEW_POINTS), labels=(EPSILON, DELTA), log_y=True)
 
-    rows = [("parameters", short_repr(account)), *account_rows(account, 1e-6)]
+    rows = [("parameters", short_repr(account)), *account_rows(account, _CARD_DELTA)]
     return card(type(account).__name__, rows, attempted(picture) if is_quick(account) else "")
 
 

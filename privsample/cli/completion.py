@@ -210,8 +210,15 @@ def _body(found: Sequence[Node]) -> str:
 def _bash(found: Sequence[Node]) -> str:
     return f"""\
 # Completion of privsample for bash, printed by `privsample completion bash`.
-_privsample_words() {{ COMPREPLY+=($(compgen -W "$*" -- "$current")); }}
-_privsample_files() {{ compopt -o filenames; COMPREPLY+=($(compgen -f -- "$current")); }}
+_privsample_words() {{
+  local name
+  for name in "$@"; do if [[ $name == "$current"* ]]; then COMPREPLY+=("$name"); fi; done
+}}
+_privsample_files() {{
+  local name
+  compopt -o filenames
+  while IFS= read -r name; do COMPREPLY+=("$name"); done < <(compgen -f -- "$current")
+}}
 _privsample() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" given=("${{COMP_WORDS[@]:1:COMP_CWORD-1}}")
   if [[ $current == "=" ]]; then current=""; fi

@@ -225,9 +225,9 @@ def _read_error(path: Path, wrong: str) -> ValueError:
 
 @contextmanager
 def _quiet(tree: Any) -> Iterator[None]:
+    """Suppress warnings and log lines that arise only because there is one chain, or one draw."""
     if not hasattr(tree, "posterior"):
         raise TypeError(f"tree must be what to_arviz made, with a group 'posterior', got {type(tree).__name__}")
-    """Suppress warnings and log lines that arise only because there is one chain, or one draw."""
     logger = logging.getLogger("arviz_stats.base.stats_utils") if arviz_generation() else _arviz()._log
 
     def keep(record: logging.LogRecord) -> bool:

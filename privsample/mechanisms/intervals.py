@@ -1,13 +1,14 @@
 """Equal-tailed intervals of arrays of draws, and the names of their axes and coordinates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, listed, mapping, number, positive_integer
+from privsample._checks import FloatArray, is_encodable, listed, mapping, number, positive_integer
 from privsample.plots.draws import Coordinate
 
 Names = Mapping[str, Sequence[str]]
@@ -19,40 +20,53 @@ def equal_tailed(draws: Mapping[str, NDArray[Any]], probability: float) -> dict[
     Raises
     ------
     ValueError
-        If `probability` does not lie in (0, 1).
+        If `probability` does not lie in (0, 1), or there are no draws.
     TypeError
         If every array holds whole numbers, which may be codes without an order.
     """
-    given = number(probability=probability)
-    if not 0.0 < given < 1.0:
-        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
+    given = inner_probability(probability)
+    if not any(len(array) for array in draws.values()):
+        raise ValueError("there are no draws, so they have no interval")
     found = {
         name: quantiles(array, (1.0 - given) / 2, (1.0 + given) / 2)
         for name, array in draws.items()
-        if array.dtype.kind == "f"
+        if array.dtype.kind == "f" and len(array)
     }
     if not found:
         raise TypeError("the draws are whole numbers, such as codes of categories, which have no interval; count them")
     return found
 
 
+def inner_probability(probability: float) -> float:
+    """The probability of an interval, in (0, 1). Raises TypeError or ValueError."""
+    given = number(probability=probability)
+    if not 0.0 < given < 1.0:
+        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
+    return given
+
+
 def quantiles(draws: NDArray[Any], *probabilities: float) -> FloatArray:
     """Quantiles along the first axis; between infinite draws they may be NaN."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         found: FloatArray = np.quantile(draws, probabilities, axis=0)
     return found
 
 
-def coordinates(draws: Mapping[str, NDArray[Any]], names: Names) -> list[Coordinate]:
-    """The draws of each real number with its label, such as "theta" or "theta[yes]"."""
-    found = []
+def coordinates(draws: Mapping[str, NDArray[Any]], names: Names, most: int) -> tuple[list[Coordinate], int]:
+    """The draws of the first real numbers with labels such as "theta" or "theta[yes]", and how many there are in all.
+
+    Arrays without draws are left out. At most `most` coordinates are listed, since an array can have millions.
+    """
+    found: list[Coordinate] = []
+    count = 0
     for name, array in draws.items():
-        if array.dtype.kind != "f":
+        if array.dtype.kind != "f" or not array.size:
             continue
         columns = array.reshape(len(array), -1)
-        inner = coordinate_labels(array.shape[1:], names.get(name, ()))
+        count += columns.shape[1]
+        inner = islice(coordinate_labels(array.shape[1:], names.get(name, ())), most - len(found))
         found += [Coordinate(name + label, columns[:, k]) for k, label in enumerate(inner)]
-    return found
+    return found, count
 
 
 def axis_names(dims: Mapping[str, Sequence[str]], coords: Names) -> Names:
@@ -74,16 +88,18 @@ def checked_coords(**named: Any) -> dict[str, tuple[str, ...]]:
     found = {}
     for axis, names in mapping(**named).items():
         members = () if isinstance(names, str) else listed(**{f"{argument}[{axis!r}]": names})
-        if isinstance(names, str) or not all(isinstance(name, str) for name in members):
+        if isinstance(names, str) or not all(isinstance(name, str) for name in (axis, *members)):
             raise TypeError(f"{argument}[{axis!r}] must be a sequence of names, got {type(names).__name__}")
-        if len(set(names)) != len(names):
-            raise ValueError(f"{argument}[{axis!r}] must hold distinct names, got {len(names)} with repetitions")
-        found[axis] = tuple(names)
+        if len(set(members)) != len(members):
+            raise ValueError(f"{argument}[{axis!r}] must hold distinct names, got {len(members)} with repetitions")
+        if not all(map(is_encodable, (axis, *members))):
+            raise ValueError(f"{argument}[{axis!r}] must hold text that UTF-8 can encode, got lone surrogates")
+        found[axis] = members
     return found
 
 
 def column_names(data: Any) -> tuple[str, ...]:
-    """The names of the columns of a pandas, polars or Arrow table, if all are text; () for other data.
+    """The names of the columns of a pandas, polars or Arrow table, if all are distinct text; () for other data.
 
     Names of columns are part of the public schema; they do not depend on any record.
     """
@@ -94,17 +110,17 @@ def column_names(data: Any) -> tuple[str, ...]:
         names = list(columns)
     except Exception:  # noqa: BLE001 - an attribute of this name need not be a list of names
         return ()
-    named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    named = all(isinstance(name, str) and is_encodable(name) for name in names) and len(set(names)) == len(names)
     return tuple(map(str, names)) if named else ()
 
 
-def coordinate_labels(shape: tuple[int, ...], names: Sequence[str]) -> list[str]:
+def coordinate_labels(shape: tuple[int, ...], names: Sequence[str]) -> Iterator[str]:
     """What follows the name of an array for each of its coordinates: "", "[yes]" or "[0, 1]"."""
     if not shape:
-        return [""]
+        return iter([""])
     if len(shape) == 1 and len(names) == shape[0]:
-        return [f"[{name}]" for name in names]
-    return [f"[{', '.join(map(str, index))}]" for index in np.ndindex(*shape)]
+        return (f"[{name}]" for name in names)
+    return (f"[{', '.join(map(str, index))}]" for index in np.ndindex(*shape))
 
 
 def named_axes(

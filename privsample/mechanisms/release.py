@@ -149,9 +149,12 @@ class Release:
         TypeError
             If the draws are noisy statistics, or codes.
         ValueError
-            If `probability` lies outside (0, 1).
+            If `probability` lies outside (0, 1), or there are no draws.
         """
-        if self.mechanism._noise_distribution is not None:
+        inner: Any = self.mechanism
+        while hasattr(inner, "base"):  # a mechanism around another one
+            inner = inner.base
+        if getattr(inner, "_noise_distribution", None) is not None:
             raise TypeError(
                 "the draws are noisy statistics, not draws from a posterior; for NoisyStatistics call "
                 "PrivateStatistics(release=release).draw(1000).interval()"

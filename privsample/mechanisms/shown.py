@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import count_noun, number
+from privsample._checks import count_noun
 from privsample._repr import WIDTH, short_repr
 from privsample.accounting.display import account_rows, epsilon_text
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.intervals import Names, coordinates, quantiles
-from privsample.plots.draws import MANY_DRAWS, Coordinate, code_counts, plot_codes, plot_draws, plot_noisy
+from privsample.mechanisms.intervals import Names, coordinates, inner_probability, quantiles
+from privsample.plots.draws import MANY_DRAWS, SHOWN, code_counts, plot_codes, plot_draws, plot_noisy
 from privsample.plots.html import attempted, bars_picture, card, histogram_picture, rows_picture
 
 _VALUES, _ARRAYS = 3, 2  # numbers that are written in full, and arrays that one line describes
@@ -26,14 +26,13 @@ def plot_release(
     mechanism: Any, draws: Mapping[str, NDArray[Any]], names: Names, ax: "Axes | None", probability: float
 ) -> "Axes":
     """Plot a release of `mechanism`; see `Release.plot`."""
-    if not 0.0 < number(probability=probability) < 1.0:
-        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
-    found, noise = coordinates(draws, names), mechanism._noise_distribution
+    given, noise = inner_probability(probability), mechanism._noise_distribution
+    found, count = coordinates(draws, names, SHOWN)
     if found and noise is not None:
-        reach = noise_reach(noise, probability)
-        return plot_noisy(ax, found, reach=reach, probability=probability, xlabel=mechanism.quantity)
+        reach = noise_reach(noise, given)
+        return plot_noisy(ax, found, count=count, reach=reach, probability=given, xlabel=mechanism.quantity)
     if found:
-        return plot_draws(ax, found, xlabel=mechanism.quantity, probability=probability)
+        return plot_draws(ax, found, count=count, xlabel=mechanism.quantity, probability=given)
     codes = {name: array for name, array in draws.items() if array.size}
     if not codes:
         raise ValueError("the release holds no draws, so there is nothing to plot")
@@ -63,12 +62,12 @@ def draws_text(draws: Mapping[str, NDArray[Any]]) -> str:
 
 
 def _array_text(name: str, array: NDArray[Any]) -> str:
-    if array.size <= _VALUES:
+    if 0 < array.size <= _VALUES:
         return f"{name} = {', '.join(f'{x:.4g}' for x in array.ravel())}"
     shape = f" of shape {array.shape[1:]}" if array.ndim > 1 else ""
     text = f"{name}: {count_noun(len(array), 'draw')}{shape}"
-    if array.ndim == 1 and array.dtype.kind == "f" and len(array) <= _QUICK:
-        with np.errstate(invalid="ignore"):  # infinite draws have no standard deviation
+    if array.ndim == 1 and array.dtype.kind == "f" and 0 < len(array) <= _QUICK:
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite draws have no standard deviation
             text += f", mean {array.mean():.4g}, sd {array.std(ddof=1):.4g}"
     return text
 
@@ -104,10 +103,10 @@ def release_html(release: Any) -> str:
 
 def draws_rows(draws: Mapping[str, NDArray[Any]], names: Names) -> list[tuple[str, str]]:
     """The rows of a card that describe the draws of each coordinate."""
-    found = coordinates(draws, names)
-    rows = [(one.label, _coordinate_text(one.values)) for one in found[:_ROWS]]
-    if len(found) > _ROWS:
-        rows.append(("", f"and {len(found) - _ROWS} more coordinates"))
+    found, count = coordinates(draws, names, _ROWS)
+    rows = [(one.label, _coordinate_text(one.values)) for one in found]
+    if count > len(found):
+        rows.append(("", f"and {count - len(found)} more coordinates"))
     return rows + [(name, f"codes of shape {a.shape}") for name, a in draws.items() if a.dtype.kind != "f"]
 
 
@@ -118,26 +117,28 @@ def _coordinate_text(values: NDArray[Any]) -> str:
     return f"{count_noun(len(values), 'draw')}, median {median:.4g}, 90% interval {low:.4g} to {high:.4g}"
 
 
-def draws_picture(found: list[Coordinate], label: str) -> str:
+def draws_picture(draws: Mapping[str, NDArray[Any]], names: Names, label: str) -> str:
     """A histogram of one coordinate, a row for each of several."""
+    found, _ = coordinates(draws, names, _PICTURED)
     if len(found) == 1 and len(found[0].values) > MANY_DRAWS:
         values = found[0].values
         low, high = quantiles(values, 0.05, 0.95)
         return histogram_picture(values, (float(low), float(high)), label=found[0].label)
-    ends = [quantiles(one.values, 0.05, 0.5, 0.95).tolist() for one in found[:_PICTURED]]
+    ends = [quantiles(one.values, 0.05, 0.5, 0.95).tolist() for one in found]
     rows = [(one.label, low, median, high) for one, (low, median, high) in zip(found, ends, strict=False)]
     return rows_picture(rows, label=f"{label}, 90% interval")
 
 
 def _release_picture(mechanism: Any, draws: Mapping[str, NDArray[Any]], names: Names) -> str:
-    found, noise = coordinates(draws, names), mechanism._noise_distribution
+    noise = mechanism._noise_distribution
+    found, _ = coordinates(draws, names, _PICTURED)
     if found and noise is not None:
         reach = noise_reach(noise, 0.9)
-        middles = [(one.label, float(one.values[0])) for one in found[:_PICTURED]]
+        middles = [(one.label, float(one.values[0])) for one in found]
         rows = [(label, middle - reach, middle, middle + reach) for label, middle in middles]
         return rows_picture(rows, label=f"{mechanism.quantity}, 90% interval of the noise")
     if found:
-        return draws_picture(found, mechanism.quantity)
+        return draws_picture(draws, names, mechanism.quantity)
     name, array = next(iter(draws.items()))
     labels, counts = code_counts(array, names.get(name, ()))
     return bars_picture(labels[:_PICTURED], counts[:_PICTURED].tolist(), label=mechanism.quantity)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 MANY_DRAWS = 60  # draws beyond which single ticks cannot be told apart
 _OVERLAID = 4  # histograms on one pair of axes that can be told apart
-_SHOWN = 40  # coordinates that are plotted
+SHOWN = 40  # coordinates that are plotted
+_LARGEST, _LEAST_RANGE = 1e307, 1e-12  # of the ends of a histogram; its relative width
 _BARS = 20  # noisy copies whose intervals can be told apart
 
 
@@ -28,13 +29,12 @@ class Coordinate:
 
 
 def plot_draws(
-    ax: "Axes | None", coordinates: Sequence[Coordinate], *, xlabel: str, probability: float = 0.9
+    ax: "Axes | None", shown: Sequence[Coordinate], *, count: int, xlabel: str, probability: float
 ) -> "Axes":
-    """Plot the draws of each coordinate: histograms of a few coordinates, one row for each of many.
+    """Plot the draws of the first of `count` coordinates: histograms of a few coordinates, one row for each of many.
 
     A row shows the median, the middle half and the equal-tailed interval, or every draw if there are few.
     """
-    shown = list(coordinates[:_SHOWN])
     many = len(shown[0].values) > MANY_DRAWS
     if many and len(shown) <= _OVERLAID:
         return _histograms(axes_or_new(ax), shown, xlabel, probability)
@@ -42,29 +42,32 @@ def plot_draws(
     for row, one in enumerate(shown):
         if many:
             tail = (1.0 - probability) / 2
-            low, first, median, third, high = np.quantile(one.values, [tail, 0.25, 0.5, 0.75, 1.0 - tail])
+            with np.errstate(invalid="ignore", over="ignore"):  # between infinite draws
+                low, first, median, third, high = np.quantile(one.values, [tail, 0.25, 0.5, 0.75, 1.0 - tail])
             ax.plot([low, high], [row, row], color=ORANGE, linewidth=1.2)
             ax.plot([first, third], [row, row], color=ORANGE, linewidth=5, solid_capstyle="butt")
             ax.plot([median], [row], "o", color="white", markeredgecolor=ORANGE, markersize=6)
         else:
             ax.plot(one.values, np.full(len(one.values), row), "|", color=ORANGE, markersize=18, markeredgewidth=2)
-    _rows(ax, shown, len(coordinates))
+    _rows(ax, shown, count)
     ax.set_xlabel(plain(xlabel if not many else f"{xlabel}: median, middle half and {probability:.0%} interval"))
     return ax
 
 
 def plot_noisy(
-    ax: "Axes | None", coordinates: Sequence[Coordinate], *, reach: float, probability: float, xlabel: str
+    ax: "Axes | None", shown: Sequence[Coordinate], *, count: int, reach: float, probability: float, xlabel: str
 ) -> "Axes":
-    """Plot each noisy copy of a statistic with the interval that covers the true value with the given probability."""
-    shown = list(coordinates[:_SHOWN])
+    """Plot each noisy copy of a statistic with the interval that covers the true value with the given probability.
+
+    `shown` are the first of `count` coordinates.
+    """
     ax = axes_or_new(ax, rows=len(shown))
     for row, one in enumerate(shown):
         copies = one.values[:_BARS]
         heights = row + (np.linspace(-0.25, 0.25, len(copies)) if len(copies) > 1 else np.zeros(1))
         label = f"released value, and the {probability:.0%} interval of the noise" if row == 0 else None
         ax.errorbar(copies, heights, xerr=reach, fmt="o", color=BLUE, markersize=4, capsize=3, label=label)
-    _rows(ax, shown, len(coordinates))
+    _rows(ax, shown, count)
     ax.set_xlabel(plain(xlabel))
     ax.set_ylim(len(shown) - 0.4, -1.1)  # room for the legend above the first row
     ax.legend(frameon=False, loc="upper left")
@@ -88,11 +91,25 @@ def code_counts(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[list[
     return [str(code) for code in found], counts
 
 
+def histogram_edges(values: FloatArray, bins: int) -> FloatArray:
+    """Edges of bins of equal width for the finite values. Raises ValueError if there are none.
+
+    A few far draws of heavy tails would squeeze all others: a thousandth at either end lies beyond the edges.
+    """
+    finite = values[np.isfinite(values)].astype(np.float64)
+    if not finite.size:
+        raise ValueError("no draw is finite, so there is nothing to plot")
+    finite = np.clip(finite, -_LARGEST, _LARGEST)  # the width of the whole range must not overflow
+    for low, high in (np.quantile(finite, [0.001, 0.999]), (finite.min(), finite.max())):
+        if high - low > _LEAST_RANGE * max(abs(low), abs(high)) and high - low > np.finfo(np.float64).tiny * bins:
+            return np.linspace(low, high, bins + 1)
+    middle, half = finite[0], max(0.5, abs(finite[0]) * _LEAST_RANGE)
+    return np.linspace(middle - half, middle + half, bins + 1)
+
+
 def _histograms(ax: "Axes", shown: Sequence[Coordinate], xlabel: str, probability: float) -> "Axes":
     """Overlaid densities on common bins, each with a bar below for its equal-tailed interval."""
-    values = np.concatenate([one.values for one in shown])
-    low, high = np.quantile(values, [0.001, 0.999])  # a few far draws of heavy tails would squeeze all others
-    edges = np.histogram_bin_edges(values, bins=40, range=(low, high) if low < high else None)
+    edges = histogram_edges(np.concatenate([one.values for one in shown]), 40)
     tails = [(1.0 - probability) / 2, (1.0 + probability) / 2]
     for row, one in enumerate(shown):
         density, _ = np.histogram(one.values, bins=edges)
@@ -103,7 +120,8 @@ def _histograms(ax: "Axes", shown: Sequence[Coordinate], xlabel: str, probabilit
             drawn.set_color(BLUE)
         else:
             drawn.set_edgecolor(f"C{row}")
-        ends = np.quantile(one.values, tails)
+        with np.errstate(invalid="ignore", over="ignore"):  # between infinite draws
+            ends = np.quantile(one.values, tails)
         colour = BLUE if len(shown) == 1 else f"C{row}"
         place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
         label = f"{probability:.0%} interval" if len(shown) == 1 else None

@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample.plots.draws import histogram_edges
 
 # Legible on white and on black: contrast of at least 3.5 with both. All other ink has the colour of the page's text.
 LINE, MARK = "#2f86cc", "#d9731a"
@@ -50,8 +51,8 @@ def lines_picture(
 
 def histogram_picture(values: FloatArray, interval: tuple[float, float], *, label: str) -> str:
     """A histogram of draws with a bar for their interval."""
-    low, high = np.quantile(values, [0.001, 0.999])
-    counts, edges = np.histogram(values, bins=30, range=(low, high) if low < high else None)
+    edges = histogram_edges(values, 30)
+    counts, _ = np.histogram(values, bins=edges)
     frame = _Frame((float(edges[0]), float(edges[-1])), (0.0, float(counts.max())), False)
     parts = [
         f'<rect x="{frame.x(left):.1f}" y="{frame.y(count):.1f}" width="{frame.x(right) - frame.x(left):.1f}" '
@@ -178,6 +179,7 @@ def _shortened(text: str) -> str:
 def attempted(make: Callable[[], str]) -> str:
     """The text that `make` returns, or none where it fails: a card also shows objects that are broken."""
     try:
-        return make()
+        with np.errstate(all="ignore"):  # of infinite draws; a card must not print warnings
+            return make()
     except Exception:  # noqa: BLE001 - a notebook must show the table of a broken account
         return ""

@@ -19,6 +19,8 @@ def axes_or_new(ax: "Axes | None", *, rows: int = 1) -> "Axes":
         If Matplotlib is not installed.
     TypeError
         If `ax` is not a Matplotlib Axes.
+    ValueError
+        If the axes are polar, three-dimensional or of another projection.
     """
     try:
         from matplotlib import pyplot as plt
@@ -30,6 +32,8 @@ def axes_or_new(ax: "Axes | None", *, rows: int = 1) -> "Axes":
         return plt.subplots(figsize=(6.0, max(3.6, 1.2 + 0.34 * rows)), layout="constrained")[1]
     if not isinstance(ax, Axes):
         raise TypeError(f"ax must be a Matplotlib Axes or None, got {type(ax).__name__}")
+    if ax.name != "rectilinear":
+        raise ValueError(f"ax must be Matplotlib axes without a projection, got {ax.name} axes")
     return ax
 
 

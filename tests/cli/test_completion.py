@@ -7,6 +7,7 @@ import pytest
 
 from privsample.cli import _COMMANDS
 from privsample.cli.choice import mechanisms
+from privsample.cli.completion import Node, Word, _bash
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.experiments import NAMES
 
@@ -29,7 +30,7 @@ def bash_offers(text, *words):
         ["bash", "-c", f"compopt() {{ :; }}\n{text}\n{ask}"], capture_output=True, text=True, check=True
     )
     assert ran.stderr == ""
-    return ran.stdout.split()
+    return [line for line in ran.stdout.splitlines() if line]
 
 
 def test_bash_offers_commands_options_and_names(run, tmp_path):
@@ -48,6 +49,20 @@ def test_bash_offers_commands_options_and_names(run, tmp_path):
     (tmp_path / "patients.csv").write_text("")
     assert bash_offers(text, "validate", "pat") == ["patients.csv"]
     assert bash_offers(text, "release", "x", "--out", "pat") == ["patients.csv"]
+    (tmp_path / "two words *.csv").write_text("")
+    (tmp_path / "$(touch made)").write_text("")
+    assert bash_offers(text, "validate", "two") == ["two words *.csv"]
+    assert bash_offers(text, "validate", "$(t") == ["$(touch made)"]
+
+
+def test_bash_expands_no_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    odd = ("a b", "$(touch made)", "*", "it's", "`touch made`")
+    word = Word(name="shell", help="", values=odd, is_file=False, takes_value=True)
+    node = Node(path=("odd",), help="", options=(), arguments=(word,), commands=(), by_mechanism={})
+    assert bash_offers(_bash([node]), "odd", "") == list(odd)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_bash_offers_the_options_of_the_mechanism_that_is_given(run):

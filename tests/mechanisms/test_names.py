@@ -1,5 +1,7 @@
 """Names of categories, features and coordinates travel from the data and the model into all that is made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -153,6 +155,18 @@ def test_coords_of_a_release_are_checked():
     for wrong, error in wrongs:
         with pytest.raises(error, match="coords"):
             ps.Release(mechanism=release.mechanism, draws=release.draws, account=release.account, coords=wrong)
+
+
+def test_names_that_no_file_can_hold(tmp_path):
+    with pytest.raises(ValueError, match="UTF-8"):
+        ps.DirichletCategorical((4, 5), names=("a", "\ud800"))
+    release = ps.GaussianMechanism(sensitivity=1, noise_std=1).release(1.0)
+    for coords in ({"category": ("a", "\ud800")}, {"\ud800": ("a",)}):
+        with pytest.raises(ValueError, match="UTF-8"):
+            replace(release, coords=coords)
+    with pytest.raises(TypeError, match="sequence of names"):
+        replace(release, coords={3: ("a",)})
+    assert replace(release, coords={"category": iter("ab")}).coords == {"category": ("a", "b")}
 
 
 def test_names_that_do_not_fit_are_left_out():

@@ -43,3 +43,39 @@ def tradeoff_bound(epsilons: FloatArray, deltas: FloatArray, type_1: FloatArray)
     steep = np.where(a == 0.0, 1.0 - d - 4 * _EPS, steep)
     best: FloatArray = np.maximum(np.maximum(steep, flat - 4 * _EPS), 0.0).max(axis=1, initial=0.0)
     return best
+
+
+def tradeoff_corners(epsilons: FloatArray, deltas: FloatArray) -> FloatArray:
+    """Type I errors between which the bound of `tradeoff_bound` is linear: its corners, with 0 and 1.
+
+    The bound is convex: a straight line between two of its other points lies above it, and may exceed the true
+    trade-off curve. Straight lines between the corners are the bound itself.
+
+    Parameters
+    ----------
+    epsilons, deltas : array of shape (k,)
+        As for `tradeoff_bound`, with epsilons for which e^epsilon is finite.
+
+    Returns
+    -------
+    array
+        The corners in [0, 1], increasing.
+    """
+    slopes = np.concatenate([-np.exp(epsilons), -np.exp(-epsilons), [0.0]])
+    heights = np.concatenate([1.0 - deltas, np.exp(-epsilons) * (1.0 - deltas), [0.0]])
+    # The upper envelope of the lines: they are added from steep to flat, and remove those that they hide.
+    kept: list[tuple[float, float]] = []
+    corners: list[float] = []  # between consecutive kept lines
+    for at in np.lexsort((heights, slopes)):
+        slope, height = float(slopes[at]), float(heights[at])
+        while kept:
+            above, steep = kept[-1][1] - height, slope - kept[-1][0]
+            # A flatter line that is at least as high at 0 hides the steeper one; so does one that meets it too early.
+            if steep > 0.0 and above > 0.0 and (not corners or above / steep > corners[-1]):
+                corners.append(above / steep)
+                break
+            kept.pop()
+            if corners:
+                corners.pop()
+        kept.append((slope, height))
+    return np.unique(np.clip([0.0, *corners, 1.0], 0.0, 1.0))

@@ -20,6 +20,7 @@ from privsample.accounting.posterior.branch_and_bound import Rows, maximize_over
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 
 _TOLERANCE = 1e-9  # relative excess of the privacy curve over the ends, for records with real values
+_LARGE = 1e13  # parameters of a Beta distribution from which quadratures of its density are slow
 _BLOCKS = 2000  # largest number of blocks in the search
 
 
@@ -101,8 +102,9 @@ class BetaEnvelope(Envelope):
 
     @property
     def curve_cost(self) -> float:
-        """Cost of one search over the family."""
-        return 8e2
+        """Cost of one search over the family; quadratures of a density of large parameters need more panels."""
+        size = max([max(pair.a, pair.b) for pair in self.ends])
+        return 8e2 * max(1.0, (size / _LARGE) ** (1 / 3))
 
     @cached
     def renyi_cost(self) -> float:

@@ -23,12 +23,13 @@ from privsample.mechanisms.intervals import (
     divisor,
     equal_tailed,
     frozen_array,
+    inner_probability,
     named_axes,
 )
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
-from privsample.plots.draws import plot_draws
+from privsample.plots.draws import SHOWN, plot_draws
 from privsample.plots.html import attempted, card
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class PosteriorDraws:
     def _repr_html_(self) -> str:
         rows = [("method", self.method), *draws_rows(self.draws, self._names)]
         title = f"Posterior draws of {' and '.join(self.draws)}"
-        picture = attempted(lambda: draws_picture(coordinates(self.draws, self._names), "value"))
+        picture = attempted(lambda: draws_picture(self.draws, self._names, "value"))
         return card(title, [*rows, *account_rows(self.account, 1e-6)], picture)
 
     def statement(self, delta: float = 1e-6) -> str:
@@ -154,8 +155,10 @@ class PosteriorDraws:
 
         Raises
         ------
+        TypeError
+            If the draws are whole numbers.
         ValueError
-            If `probability` lies outside (0, 1).
+            If `probability` lies outside (0, 1), or there are no draws.
         """
         return equal_tailed(self.draws, probability)
 
@@ -179,12 +182,13 @@ class PosteriorDraws:
         ImportError
             If Matplotlib is not installed.
         ValueError
-            If `probability` lies outside (0, 1).
+            If there is nothing to plot, or `probability` lies outside (0, 1).
         """
-        equal_tailed(self.draws, probability)  # checks the probability
-        return plot_draws(
-            ax, coordinates(self.draws, self._names), xlabel=" and ".join(self.draws), probability=probability
-        )
+        given = inner_probability(probability)
+        found, count = coordinates(self.draws, self._names, SHOWN)
+        if not found:
+            raise ValueError("there are no draws of real numbers, so there is nothing to plot")
+        return plot_draws(ax, found, count=count, xlabel=" and ".join(self.draws), probability=given)
 
     @property
     def _names(self) -> Names:
