@@ -541,7 +541,7 @@ class Composed(Accountant):
 
     Notes
     -----
-    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/lattice.md
+    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/grid.md
     and docs/notes/contour.md (numerical composition).
 
     Kind: exact for the Rényi curve and for Gaussian pairs; an upper bound with certified error where composition is
