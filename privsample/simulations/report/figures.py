@@ -88,7 +88,7 @@ def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, fl
     """Plot the curves of `renyi_data`, each with its asymptote; the legend is above the axes."""
     from matplotlib import colormaps
 
-    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
+    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.75, len(curves))), strict=True):
         label, orders, values, limit = curve
         # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
