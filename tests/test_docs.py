@@ -161,6 +161,18 @@ def test_every_public_name_stands_in_the_reference_once():
         assert f"{name}.rst" in pages
 
 
+def test_the_cells_of_a_wide_table_name_their_columns(tmp_path):
+    pytest.importorskip("sphinx", reason="the packages that build the site")
+    wide = "| term | meaning $x$ | was |\n|---|---|---|\n| grid | even values | lattice |\n| chord | line | |\n"
+    (tmp_path / "index.md").write_text(f"# Tables\n\n{wide}\n\n| a | b |\n|---|---|\n| c | d |\n", encoding="utf-8")
+    words = [sys.executable, "-m", "sphinx", "-W", "-q", "-c", str(DOCS), str(tmp_path), str(tmp_path / "html")]
+    subprocess.run(words, check=True)
+    html = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
+    assert re.findall('<p class="column">([^<]*)</p>', html) == ["meaning x", "was", "meaning x"]
+    assert len(re.findall('<table class="[^"]*stacked[^"]*"', html)) == 1
+    assert html.count('<td class="empty">') == 1
+
+
 def test_a_page_of_the_reference_leads_to_inherited_methods():
     pages = dict(reference())
     assert "``epsilon``, ``delta``, ``rdp``, ``explain`` and ``plot`` are methods of" in pages["GaussianAccountant.rst"]
