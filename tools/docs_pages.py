@@ -185,7 +185,7 @@ def cost_picture(account: Accountant, delta: float) -> Any:
         axes.plot([epsilon], [delta], "o", color=figures.BLUE, clip_on=False)
         place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": figures.BLUE}
         axes.annotate(words, (epsilon, delta), (-7, -5), **place)
-        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε, nats", ylabel="δ")
+        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε (nats)", ylabel="δ")
         axes.minorticks_off()
         figure.legend(loc="outside upper left", ncols=2)
     return figure
