@@ -1,8 +1,8 @@
-"""A private survey histogram: counts with noise beside draws from a diffused posterior, at one price.
+"""A private survey histogram: counts with noise beside draws from a diffused posterior, at the same privacy cost.
 
 Everyone gives one of five answers. The counts of the answers are published with whole noise, and the analyst makes a
 posterior of them; or a few draws from a posterior in which each answer counts little are published, and nothing else.
-All data are simulated, so that both can be held against the truth. Run:
+All data are simulated, so that both can be compared with the truth. Run:
 
     python examples/private_survey_histogram.py survey.png
 """

@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 sys.path.append(str(ROOT / "tools"))
 
 from docs_examples import executed, executed_with_pictures  # noqa: E402
-from docs_site import commands, examples, moved, overview, reference  # noqa: E402
+from docs_site import SHARED, commands, examples, moved, overview, reference  # noqa: E402
 
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((DOCS / "mechanisms").glob("[A-Z]*.md"))}
@@ -159,6 +159,36 @@ def test_every_public_name_stands_in_the_reference_once():
     for name in listed:
         assert f"   ~privsample.{name}\n" in tables, f"no list shows {name}"
         assert f"{name}.rst" in pages
+
+
+def test_the_cells_of_a_wide_table_name_their_columns(tmp_path):
+    pytest.importorskip("sphinx", reason="the packages that build the site")
+    wide = "| term | meaning $x$ | was |\n|---|---|---|\n| grid | even values | lattice |\n| chord | line | |\n"
+    (tmp_path / "index.md").write_text(f"# Tables\n\n{wide}\n\n| a | b |\n|---|---|\n| c | d |\n", encoding="utf-8")
+    words = [sys.executable, "-m", "sphinx", "-W", "-q", "-c", str(DOCS), str(tmp_path), str(tmp_path / "html")]
+    subprocess.run(words, check=True)
+    html = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
+    assert re.findall('<p class="column">([^<]*)</p>', html) == ["meaning x", "was", "meaning x"]
+    assert len(re.findall('<table class="[^"]*stacked[^"]*"', html)) == 1
+    assert html.count('<td class="empty">') == 1
+
+
+def test_a_page_of_the_reference_leads_to_inherited_methods():
+    pages = dict(reference())
+    assert "``epsilon``, ``delta``, ``rdp``, ``explain`` and ``plot`` are methods of" in pages["GaussianAccountant.rst"]
+    assert "are methods of :py:obj:`privsample.Mechanism`" in pages["GaussianSum.rst"]
+    for name in ("Accountant", "Mechanism", "Verdict"):
+        assert "are methods of" not in pages[f"{name}.rst"]
+    for name, text in pages.items():
+        for base, methods in SHARED.items():
+            if f"are methods of :py:obj:`privsample.{base.__name__}`" in text:
+                assert all(callable(getattr(base, method)) for method in methods), name
+
+
+def test_a_class_without_bases_shows_none():
+    pages = dict(reference())
+    assert ":show-inheritance:" in pages["GaussianAccountant.rst"]
+    assert ":show-inheritance:" not in pages["Verdict.rst"]
 
 
 def test_every_command_and_every_program_is_listed():

@@ -35,6 +35,7 @@ _CODE = re.compile(r"``?([^`]+)``?(?=(\w)?)")
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 _EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
 _BESIDE = {"figures": figures, "example": import_module}  # `example("stem")` is a program of the folder examples
+_LEAST_STACKED = 3  # columns of a table that becomes a list on a narrow page
 _namespaces: dict[str, dict[str, Any]] = {}
 _pictures: dict[str, list[Any]] = {}
 
@@ -184,7 +185,7 @@ def cost_picture(account: Accountant, delta: float) -> Any:
         axes.plot([epsilon], [delta], "o", color=figures.BLUE, clip_on=False)
         place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": figures.BLUE}
         axes.annotate(words, (epsilon, delta), (-7, -5), **place)
-        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε, nats", ylabel="δ")
+        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε (nats)", ylabel="δ")
         axes.minorticks_off()
         figure.legend(loc="outside upper left", ncols=2)
     return figure
@@ -239,6 +240,32 @@ class Names(SphinxTransform):
         return [*found, nodes.Text(text[start:])]
 
 
+class ColumnNames(SphinxTransform):
+    """Put the name of the column into each cell of a table of three columns or more.
+
+    A narrow page hides the head of such a table and shows each row as a list; a wide page hides the names in the cells.
+    """
+
+    default_priority = 500
+
+    def apply(self) -> None:
+        """Change the document in place."""
+        for table in self.document.findall(nodes.table):
+            head, body = table.next_node(nodes.thead), table.next_node(nodes.tbody)
+            names = [entry.astext() for entry in head.findall(nodes.entry)] if head is not None else []
+            if len(names) < _LEAST_STACKED or body is None:
+                continue
+            table["classes"].append("stacked")
+            for row in body.findall(nodes.row):
+                for name, cell in list(zip(names, row.children, strict=True))[1:]:
+                    if not isinstance(cell, nodes.entry):
+                        continue
+                    if cell.astext():
+                        cell.insert(0, nodes.paragraph("", name, classes=["column"]))
+                    else:
+                        cell["classes"].append("empty")
+
+
 def _without_empty_end(block: nodes.literal_block) -> None:
     """Drop the empty line with which an example has to end in its source."""
     block.rawsource = block.astext().rstrip()
@@ -268,4 +295,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("assumption", AssumptionDirective)
     app.add_directive("picture", PictureDirective)
     app.add_transform(Names)
+    app.add_transform(ColumnNames)
     return {"parallel_read_safe": True}

@@ -52,6 +52,10 @@ BESIDE = {  # public names outside the top level of the package
     ],
     "errors": [f"errors.{name}" for name in vars(errors) if not name.startswith("_")],
 }
+SHARED = {  # methods that the page of a subclass does not repeat
+    privsample.Accountant: ("epsilon", "delta", "rdp", "explain", "plot"),
+    privsample.Mechanism: ("calibrate", "validate", "release"),
+}
 REST = "More mechanisms"
 COMMANDS = """# Command line
 
@@ -175,7 +179,7 @@ def commands() -> str:
     """Return the page with the help of each command."""
     parts = [COMMANDS]
     for words in ([], *([name] for name in cli._COMMANDS)):
-        with redirect_stdout(StringIO()) as said, mock.patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
+        with redirect_stdout(StringIO()) as said, mock.patch.dict(os.environ, COLUMNS="64", NO_COLOR="1"):
             code = cli.main([*words, "--help"])
         assert code == 0, f"{words} --help failed"
         parts.append(f"## {' '.join(['privsample', *words])}\n\n```text\n{said.getvalue()}```\n")
@@ -195,12 +199,23 @@ def entry(room: str, name: str) -> list[str]:
         return [f".. autofunction:: {home}.{last}", ""]
     if issubclass(item, Exception):
         return [f".. autoexception:: {home}.{last}", ""]
-    lines = [f".. autoclass:: {home}.{last}", "   :members:", "   :show-inheritance:"]
+    lines = [f".. autoclass:: {home}.{last}", "   :members:"]
+    if item.__bases__ != (object,):
+        lines.append("   :show-inheritance:")
     if room in ("mechanisms", "estimators"):
         lines.append(f"   :inherited-members: {'Mechanism' if room == 'mechanisms' else 'BaseEstimator'}")
     if theirs := [member for member in dir(item) if made_by_sklearn(item, member)]:
         lines.append(f"   :exclude-members: {', '.join(theirs)}")
-    return [*lines, ""]
+    return [*lines, "", *inherited(item)]
+
+
+def inherited(item: type) -> list[str]:
+    """Return a sentence that leads from the page of an accountant or mechanism to the methods of its base class."""
+    for base, methods in SHARED.items():
+        if issubclass(item, base) and item is not base:
+            names = ", ".join(f"``{method}``" for method in methods[:-1])
+            return [f"{names} and ``{methods[-1]}`` are methods of :py:obj:`privsample.{base.__name__}`.", ""]
+    return []
 
 
 def made_by_sklearn(item: type, member: str) -> bool:

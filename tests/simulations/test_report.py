@@ -133,6 +133,15 @@ def test_the_page_opens_with_a_summary():
         render([release], audits=[verdict, verdict])
 
 
+def test_each_cell_of_a_summary_of_several_releases_names_its_column():
+    """A narrow page shows the names of the columns beside the cells, since the head of the table is hidden there."""
+    release = released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3), np.zeros(N))
+    html = render([release, release])
+    head = re.findall('<th scope="col">([^<]*)</th>', html)[:6]
+    assert head == ["release", "prior", "records", "ε at δ = 1e-6", "interval", "audit"]
+    assert re.findall('<td data-label="([^"]*)">', html)[:10] == 2 * head[1:]
+
+
 def test_a_refuted_claim_has_its_badge():
     mechanism = ps.LaplaceMechanism(sensitivity=1, scale=1)
     verdict = ps.audit(mechanism, claim=lambda epsilon: 0.0, samples=2000, rng=np.random.default_rng(1))

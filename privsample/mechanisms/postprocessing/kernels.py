@@ -138,7 +138,7 @@ class MarkovKernel(PostProcessing):
         Returns
         -------
         MarkovKernel
-            The mechanism whose matrix is the power `matrix`^`steps`.
+            The mechanism whose matrix is the power `matrix^steps`.
         """
         return replace(self, matrix=kernel_power(self.matrix, steps))
 

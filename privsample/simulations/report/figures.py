@@ -88,12 +88,12 @@ def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, fl
     """Plot the curves of `renyi_data`, each with its asymptote; the legend is above the axes."""
     from matplotlib import colormaps
 
-    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
+    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.75, len(curves))), strict=True):
         label, orders, values, limit = curve
         # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
         axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
-    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
+    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence (nats)")
     axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
     axes.minorticks_off()
     axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
@@ -134,7 +134,7 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
                 _mark(axes, account, delta, colour)
         if delta >= least:
             axes.axhline(delta, color=GREY, linewidth=0.9, linestyle=":")
-        axes.set(yscale="log", ylim=(least, 1.0), xlabel="ε, nats", ylabel="δ")
+        axes.set(yscale="log", ylim=(least, 1.0), xlabel="ε (nats)", ylabel="δ")
         powers = range(0, int(np.floor(np.log10(least))) - 1, -2)
         axes.set_yticks([10.0**k for k in powers], ["1", *(f"10{str(k).translate(_RAISED)}" for k in powers[1:])])
         axes.minorticks_off()
