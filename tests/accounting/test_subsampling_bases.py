@@ -205,7 +205,7 @@ def test_a_larger_dataset_costs_less_in_the_hybrid():
         (PoissonSampling(rate=0.1), GAUSS.with_relation(ReplaceOne(n=9)), ReplaceOne(n=8), r"ReplaceOne\(n\)"),
         (PoissonSampling(rate=0.1), PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=9), None, "ReplaceOne"),
         (PoissonSampling(rate=0.1), GAUSS, AddRemove(unit="household"), "one unit"),
-        (PoissonSampling(rate=0.1), GAUSS.group(2), None, "sample first"),
+        (PoissonSampling(rate=0.1), GAUSS.group(2), None, "subsample the account of one record"),
     ],
 )
 def test_wrong_pairings_name_the_right_one(scheme, base, asked, hint):

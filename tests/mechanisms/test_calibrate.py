@@ -111,7 +111,7 @@ def test_direct_posterior_meets_the_target_or_refuses():
 
 
 def test_an_order_above_the_limit_names_the_limit():
-    with pytest.raises(UnreachableTarget, match=r"from order 7 on, and order 8 was asked.*larger prior"):
+    with pytest.raises(UnreachableTarget, match=r"from order 7 on, and the target has order 8.*larger prior"):
         DirectPosterior.calibrate(model=MODELS[0], n=40, target=RDP(order=8, epsilon=100))
 
 
@@ -120,7 +120,7 @@ def test_unreachable_targets():
         DiffusedPosterior.calibrate(model=MODELS[0], n=40, target=DP(epsilon=1))
     with pytest.raises(UnreachableTarget, match="RDP or DP"):
         DiffusedPosterior.calibrate(model=MODELS[0], n=40, target=ZCDP(rho=1))
-    with pytest.raises(UnreachableTarget, match="from order 7 on; ask for RDP or DP"):
+    with pytest.raises(UnreachableTarget, match="from order 7 on; use a target of kind RDP or DP"):
         DirectPosterior.calibrate(model=MODELS[0], n=40, target=ZCDP(rho=1))
     with pytest.raises(UnreachableTarget, match="delta > 0"):
         GaussianMechanism.calibrate(sensitivity=1, target=DP(epsilon=1))

@@ -116,7 +116,7 @@ def test_calibration():
     assert target.met_by(made.accountant)
     fewer = [KERNEL.after(k) for k in range(1, 12) if not target.met_by(KERNEL.after(k).accountant)]
     assert made == KERNEL.after(len(fewer) + 1)
-    with pytest.raises(UnreachableTarget, match="forget"):
+    with pytest.raises(UnreachableTarget, match="does not mix enough"):
         MarkovKernel.calibrate(base=ANSWERS, matrix=np.eye(3), target=target)
     assert KERNEL.constants.dobrushin == pytest.approx(0.6)
     noisy = PostNoise.calibrate(base=GaussianMechanism(sensitivity=1, noise_std=1), target=ps.ZCDP(rho=0.1))

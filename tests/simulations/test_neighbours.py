@@ -145,7 +145,7 @@ def test_answers_of_one_slot_differ_where_its_record_is_left_out(rng):
         for case in mechanism.worst_neighbours():
             for data, code in zip(case.datasets, (0, 2 if mechanism is not alone else 1), strict=True):
                 assert data()[0] == code
-    assert alone.worst_neighbours()[0].words == ("1 record of 0 and 1 record of 1", "1 record of 1")
+    assert alone.worst_neighbours()[0].descriptions == ("1 record of 0 and 1 record of 1", "1 record of 1")
 
 
 def differ(mechanism, group):
