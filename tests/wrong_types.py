@@ -253,7 +253,7 @@ def functions(folder: Path) -> Iterator[Call]:
 
         yield Call(estimator.__name__, fitted, named | others)
         yield Call(f"{estimator.__name__}.accountant_for", priced, {"n": 40, "features": 2})
-    searched = {"runs": ps.TruncatedNegativeBinomial.logarithmic(mean=2), "validation": (half, [0, 1] * 20)}
+    searched = {"repetitions": ps.TruncatedNegativeBinomial.logarithmic(mean=2), "validation": (half, [0, 1] * 20)}
     searched |= {"estimator": ps.PrivateSGDClassifier(bounds=(-1, 1)), "param_distributions": {"radius": [1.0, 2.0]}}
     others = {k: v.default for k, v in inspect.signature(ps.PrivateSearchCV).parameters.items() if k not in searched}
     yield Call("PrivateSearchCV", lambda **given: ps.PrivateSearchCV(**given).accountant_for(40, 2), searched | others)

@@ -75,3 +75,9 @@ def test_sampled_curves_are_close_to_the_exact_integral():
     assert (table >= exact * (1 - 1e-12)).all()
     assert table == pytest.approx(exact, rel=0.02)
     assert (base.rdp(orders) > 4 * table).all()
+
+
+def test_a_curve_that_does_not_fall_has_no_further_nodes():
+    chords = CurveChords.of(lambda e: np.full(e.shape, -3.0), np.inf, 40)
+    assert (chords(np.array([0.0, 1.0, 1e5])) >= -3.0).all()
+    assert len(chords.nodes) < 20

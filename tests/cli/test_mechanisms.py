@@ -304,7 +304,7 @@ ERRORS = [
      "--label needs --columns"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --out r.json", 1, "outside"),
     ("release table.csv --mechanism one-bit --graph graph.json --mechanism-epsilon 1 --column a --out r.json", 2,
-     "takes no column of a file: it takes a mapping, or a pandas, polars or Arrow table"),
+     "cannot read its data from a file; its data are a mapping, or a pandas, polars"),
     (("release table.csv --mechanism multilevel-release --base 'brownian-motion sensitivity=1 time=1' --times 2 "
      "--out r.json"), 2,
      "it is a statistic"),

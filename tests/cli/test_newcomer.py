@@ -23,7 +23,7 @@ NOISE = ["--mechanism", "gaussian", "--sensitivity", "1", "--noise-std", "1"]
         (["account", "--mechanism"], "--mechanism needs a name"),
         (["account", "--mechanism", "--n", "4"], "--mechanism needs a name"),
         (["compare", "--mechanism", "gaussian,,laplace", "--sensitivity", "1", *LIMIT], "expects names such as"),
-        (["compare", "--mechanism", "gaussian,diffused", "--sensitivity", "1", *LIMIT], "and diffused has a model"),
+        (["compare", "--mechanism", "gaussian,diffused", "--sensitivity", "1", *LIMIT], "diffused has a model"),
         (["ledger"], "see privsample ledger --help"),
     ],
 )

@@ -70,7 +70,7 @@ class WithoutReplacement(RepetitionDistribution):
 )
 def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypatch):
     """P(best among the lowest j of 6) = f(j/6), f(u) = exp(4 (u - 1))."""
-    distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 500
+    distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 700
     if twin == "no replacement":
         distribution = WithoutReplacement(left)
         monkeypatch.setattr(

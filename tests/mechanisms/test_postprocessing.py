@@ -136,7 +136,7 @@ def test_what_a_kernel_takes():
         MarkovKernel(base=several, matrix=np.eye(2))
     sampled = ps.Subsampled(base=ANSWERS, scheme=ps.PoissonSampling(rate=0.5), relation=ReplaceOne(n=4))
     for wrong in (sampled, NORMAL):
-        with pytest.raises(TypeError, match="put the kernel inside"):
+        with pytest.raises(TypeError, match="apply the kernel inside"):
             MarkovKernel(base=wrong, matrix=np.eye(3))
     with pytest.raises(TypeError, match="base must be a mechanism"):
         MarkovKernel(base=ANSWERS.accountant, matrix=np.eye(3))
