@@ -1,6 +1,7 @@
 """Plots of accounts, releases, draws and verdicts: they return the axes, which hold the numbers of the object."""
 
 import builtins
+import inspect
 import subprocess
 import sys
 
@@ -279,3 +280,25 @@ def test_objects_that_can_plot_do_not_load_matplotlib():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_an_account_without_a_finite_epsilon_has_no_curve_to_plot():
+    account = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1.0 - 2.0**-53)
+    with pytest.raises(ValueError, match="no finite epsilon"):
+        account.plot()
+
+
+def test_signatures_show_the_fields_and_abstract_classes_have_none():
+    assert "noise_std" in inspect.signature(ps.GaussianAccountant).parameters
+    assert not inspect.signature(ps.Accountant).parameters
+
+
+def test_renyi_curves_without_an_order_limit(ax):
+    (line,) = GAUSSIAN.plot("renyi", ax=ax).lines[:1]
+    assert line.get_ydata()[-1] == pytest.approx(float(GAUSSIAN.rdp(line.get_xdata()[-1])))
+
+
+def test_long_compositions_are_shortened():
+    parts = [ps.GaussianMechanism(sensitivity=1.25, noise_std=2 + k / 7).accountant for k in range(3)]
+    total = sum(10**14 * part for part in parts)
+    assert "100000000000000 * " in repr(total)
