@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from privsample._serial import encode
+
 DELTAS = (0.0, 1e-9, 1e-6, 1e-2)
 EPSILONS = (0.0, 0.5, 2.0)
 ORDERS = (1.25, 2.0, 8.0)
@@ -20,6 +22,6 @@ def account_numbers(account):
         name: [x if np.isfinite(x) else str(x) for x in np.asarray(view).tolist()] for name, view in views.items()
     }
     return numbers | {
-        "relation": account.relation.description,
+        "relation": encode(account.relation),
         "assumptions": sorted(a.name for a in account.assumptions),
     }
