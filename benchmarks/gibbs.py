@@ -28,7 +28,7 @@ def rows() -> Iterator[Row]:
             return made.release(data, rng=np.random.default_rng(1))
 
         def plain(made: ps.PrivateGibbsHMM = made) -> object:
-            chain = made.model.sample(made.histograms(data), SWEEPS, made.kept, np.random.default_rng(1))
+            chain = made.model.sample(made.histograms(data), SWEEPS, made.released_sweeps, np.random.default_rng(1))
             return chain.states
 
         ours, peer = paired(private, plain, runs=3)

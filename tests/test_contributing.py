@@ -70,7 +70,7 @@ from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 
-_ANSWER = Domain(low=0.0, high=1.0, missing=0.0, whole=True)
+_ANSWER = Domain(low=0.0, high=1.0, missing=0.0, integer_valued=True)
 
 
 @frozen_value

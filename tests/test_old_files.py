@@ -175,26 +175,57 @@ def test_files_of_the_present_format_can_be_added(tmp_path):
     test_accounts_of_an_export_can_be_read(folder)
 
 
-@pytest.mark.parametrize(
-    ("account", "former"),
-    [
-        (
-            ps.ConditionalAccountant(
-                base=ps.PureAccountant(stated_epsilon=0.1), event_probability=0.2, geometric_stopping=True
-            ),
-            {"floor": "event_probability", "stops": "geometric_stopping"},
+FORMER_FIELDS = {
+    "BetaShifts": (ps.BetaShifts(a=1, b=2, integer_valued=True), {"whole": "integer_valued"}),
+    "ConditionalAccountant": (
+        ps.ConditionalAccountant(
+            base=ps.PureAccountant(stated_epsilon=0.1), event_probability=0.2, geometric_stopping=True
         ),
-        (
-            ps.SelectionAccountant(base=ps.PureAccountant(stated_epsilon=0.1), repetitions=ps.Poisson(mean=3.0)),
-            {"runs": "repetitions"},
-        ),
-    ],
-    ids=["conditional", "selection"],
-)
-def test_accounts_of_selection_load_with_their_former_fields(account, former):
-    document = json.loads(json.dumps(account.to_dict()))
+        {"floor": "event_probability", "stops": "geometric_stopping"},
+    ),
+    "Domain": (ps.Domain(low=0, high=3, missing=1, integer_valued=True), {"whole": "integer_valued"}),
+    "EmissionAccountant": (
+        ps.EmissionAccountant(n=9, min_records=4, categories=2, prior=1.0, temperature=2.0, truncation=0.1),
+        {"least": "min_records"},
+    ),
+    "GammaRateShift": (
+        ps.GammaRateShift(shape=2, rate=1, max_shift=5, shape_per_record=3),
+        {"reach": "max_shift", "each": "shape_per_record"},
+    ),
+    "GammaShapeShift": (ps.GammaShapeShift(shape=2, max_shift=5), {"reach": "max_shift"}),
+    "LinearRegression": (
+        ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(0, 2), shape=2, scale=1, feature_prior_scale=0.25),
+        {"spread": "feature_prior_scale"},
+    ),
+    "NormalShift": (ps.NormalShift(variance=1, noise_variance=2, record_range=3), {"reach": "record_range"}),
+    "Parallel": (
+        ps.Parallel(parts=(ps.PureAccountant(stated_epsilon=0.1),), records_may_move=True),
+        {"moved": "records_may_move"},
+    ),
+    "PrivateGibbsHMM": (
+        ps.PrivateGibbsHMM(states=1, categories=(2,), entries=(3,), scale=4.0, sweeps=4, released_sweeps=1),
+        {"kept": "released_sweeps"},
+    ),
+    "SelectionAccountant": (
+        ps.SelectionAccountant(base=ps.PureAccountant(stated_epsilon=0.1), repetitions=ps.Poisson(mean=3.0)),
+        {"runs": "repetitions"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "former"), FORMER_FIELDS.values(), ids=FORMER_FIELDS)
+def test_values_load_with_their_former_fields(value, former):
+    document = json.loads(json.dumps(encode(value)))
     package, name, _ = document["type"]
     document["type"] = [package, name, 1]
     for before, now in former.items():
         document[before] = document.pop(now)
-    assert ps.Accountant.from_dict(document) == account
+    assert decode(document) == value
+
+
+def test_both_former_formats_of_a_sensitivity_load():
+    value = ps.RecordSensitivity(differences=[[1.0, 2.0]], integer_valued=True, tight=False, l2=1.5)
+    first = {"type": "Differences", "vectors": [[1.0, 2.0]], "whole": True, "attained": False, "length": 1.5}
+    second = {"differences": [[1.0, 2.0]], "whole": True, "tight": False, "l2": 1.5}
+    assert decode(first) == decode({"type": ["privsample", "RecordSensitivity", 2]} | second) == value
+    assert encode(value)["type"] == ["privsample", "RecordSensitivity", 3]

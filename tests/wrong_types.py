@@ -74,8 +74,15 @@ def instances() -> dict[type, Any]:
         *(ps.Beta(a=1, b=2), ps.Gamma(shape=1, rate=2), ps.Normal(location=0, scale=1), ps.Dirichlet(alpha=(1, 2))),
         *(ps.Binomial(maximum=3, rate=0.5), ps.Poisson(mean=2), ps.BetaBinomial(maximum=3, alpha=1, beta=2)),
         ps.TruncatedRepetitions(distribution=ps.Poisson(mean=2), maximum=4),
-        *(ps.BetaShift(a=1, b=2), ps.BetaShifts(a=1, b=2, whole=True), ps.GammaShapeShift(shape=1, reach=2)),
-        *(ps.GammaRateShift(shape=1, rate=2, reach=1), ps.NormalShift(variance=1, noise_variance=1, reach=1)),
+        *(
+            ps.BetaShift(a=1, b=2),
+            ps.BetaShifts(a=1, b=2, integer_valued=True),
+            ps.GammaShapeShift(shape=1, max_shift=2),
+        ),
+        *(
+            ps.GammaRateShift(shape=1, rate=2, max_shift=1),
+            ps.NormalShift(variance=1, noise_variance=1, record_range=1),
+        ),
         *(ps.Affine(matrix=np.eye(2)), ps.Ball(radius=1), ps.Box(low=0, high=1), ps.Scaling(factor=0.5)),
         *(ps.StatedMap(function=np.tanh, stated=0.5), ps.RecordSensitivity(differences=np.eye(2)), rows),
         *(

@@ -633,7 +633,7 @@ class Parallel(Accountant):
         Accounts of the parts, under one relation; under ReplaceOne their numbers of records may differ and are added.
     assumptions : frozenset of Assumption, default frozenset()
         Assumptions of the guarantee. Those of the parts are added.
-    moved : bool, default False
+    records_may_move : bool, default False
         True if a record may move between the parts; set by `to` and `with_relation`.
 
     Raises
@@ -661,23 +661,23 @@ class Parallel(Accountant):
 
     parts: tuple[Accountant, ...]
     assumptions: frozenset[Assumption] = frozenset()
-    moved: bool = False
+    records_may_move: bool = False
 
     def __post_init__(self) -> None:
-        set_fields(self, moved=flag(moved=self.moved), parts=listed(parts=self.parts))
+        set_fields(self, records_may_move=flag(records_may_move=self.records_may_move), parts=listed(parts=self.parts))
         for part in self.parts:
             checked_account(parts=part)
-        flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
+        flat = [p.parts if isinstance(p, Parallel) and not p.records_may_move else (p,) for p in self.parts]
         parts = tuple(part for group in flat for part in group)
         if not parts:
             raise ValueError("parts must contain at least one account")
-        if not self.moved and any(getattr(part.relation, "members", 1) > 1 for part in parts):
+        if not self.records_may_move and any(getattr(part.relation, "members", 1) > 1 for part in parts):
             raise RelationMismatch(
                 "parts must not be accounts of groups, whose members may lie in several parts: combine the accounts of "
                 "one record, and apply .group to the result"
             )
         more: frozenset[Assumption] = frozenset()
-        if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.moved:
+        if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.records_may_move:
             more = frozenset({Assumption.FIXED_PARTS})
             units = {str(getattr(part.relation, "unit", "")) for part in parts}
             if len(units) != 1:
@@ -700,7 +700,7 @@ class Parallel(Accountant):
     def relation(self) -> Relation:  # type: ignore[override]
         """The relation of the parts; under ReplaceOne their numbers of records are added."""
         first = self.parts[0].relation
-        if isinstance(first, ReplaceOne) and not self.moved:
+        if isinstance(first, ReplaceOne) and not self.records_may_move:
             sizes = [part.relation.n for part in self.parts if isinstance(part.relation, ReplaceOne)]
             return ReplaceOne(n=sum(sizes), unit=first.unit)
         return first
@@ -717,7 +717,7 @@ class Parallel(Accountant):
 
     def with_relation(self, relation: Relation) -> "Parallel":
         """The parts under another relation."""
-        return replace(self, parts=tuple(part.with_relation(relation) for part in self.parts), moved=True)
+        return replace(self, parts=tuple(part.with_relation(relation) for part in self.parts), records_may_move=True)
 
     def to(self, relation: Relation) -> Accountant:
         """Convert to another relation.
@@ -732,7 +732,7 @@ class Parallel(Accountant):
         twice = [(part, part) for part in parts if self.parts.count(part) > 1]
         within = [part.to(relation) for part in parts]
         between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(parts, 2), *twice]]
-        return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
+        return Parallel(parts=(*within, *between), assumptions=self.assumptions, records_may_move=True)
 
     def group(self, size: int) -> Accountant:
         """The general bound for groups, because the members of a group may lie in different parts."""

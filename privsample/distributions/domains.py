@@ -16,11 +16,11 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @frozen_value
 class Domain:
-    """Numbers in [low, high], restricted to whole numbers if `whole`.
+    """Numbers in [low, high], restricted to integers if `integer_valued`.
 
     The public rule maps every input into the domain. A missing value becomes `missing`. A value outside becomes the
-    nearer bound, or `missing` if `outside_is_missing`. If `whole`, values are rounded to the nearest whole number, half
-    to even.
+    nearer bound, or `missing` if `outside_is_missing`. If `integer_valued`, values are rounded to the nearest integer,
+    half to even.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class Domain:
         The smallest and the largest valid number.
     missing : float
         The value that replaces a missing value.
-    whole : bool, default False
-        True if only whole numbers are valid.
+    integer_valued : bool, default False
+        True if only integers are valid.
     outside_is_missing : bool, default False
         True if a number outside [low, high] is treated as missing; False if it becomes the nearer bound.
 
@@ -44,35 +44,35 @@ class Domain:
     low: float
     high: float
     missing: float
-    whole: bool = False
+    integer_valued: bool = False
     outside_is_missing: bool = False
 
     @property
     def description(self) -> str:
         """A description of the domain, such as "numbers from 0 to 10"."""
-        if self.whole and self.high - self.low == 1:
+        if self.integer_valued and self.high - self.low == 1:
             return f"{self.low:g} or {self.high:g}"
-        return f"{'whole numbers' if self.whole else 'numbers'} from {self.low:g} to {self.high:g}"
+        return f"{'whole numbers' if self.integer_valued else 'numbers'} from {self.low:g} to {self.high:g}"
 
-    def check_summable(self, count: int, moved: float) -> None:
+    def check_summable(self, count: int, max_change: float) -> None:
         """Check that the sum of `count` numbers of this domain neither overflows nor loses single records to rounding.
 
         Parameters
         ----------
         count : int
             Largest number of records, >= 0.
-        moved : float
+        max_change : float
             Largest change of the sum by one record, > 0.
 
         Raises
         ------
         ValueError
-            If the sum could overflow, or if rounding could change it by more than 1e-6 of `moved`.
+            If the sum could overflow, or if rounding could change it by more than 1e-6 of `max_change`.
         """
         far = max(abs(self.low), abs(self.high))
         if not count * far < np.inf:
             raise ValueError(f"the sum of {self.description} would overflow for {count:,} records; use a smaller unit")
-        if far > moved and not count * far * _EPS <= _LOST * moved:
+        if far > max_change and not count * far * _EPS <= _LOST * max_change:
             raise ValueError(
                 f"{self.description} lie so far from 0 that rounding would change the sum of {count:,} records about "
                 f"as much as one record; subtract a public number near {self.low:g} from column and bounds first"
@@ -102,7 +102,7 @@ class Domain:
             if self.outside_is_missing:
                 chunk = np.where((chunk >= self.low) & (chunk <= self.high), chunk, self.missing)
             chunk = np.clip(np.where(np.isnan(chunk), self.missing, chunk), self.low, self.high)
-        return np.rint(chunk) if self.whole and chunk.dtype.kind == "f" else chunk
+        return np.rint(chunk) if self.integer_valued and chunk.dtype.kind == "f" else chunk
 
     def count_problems(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
         """Count the values of all chunks that the public rule changes, by reason.
@@ -180,7 +180,7 @@ class Domain:
         chunk = chunk.astype(np.float64)
         lost, text = np.isnan(chunk), text_mask(chunk)
         fractional = np.zeros_like(lost)
-        if self.whole:
+        if self.integer_valued:
             held = ~lost & ~outside
             fractional[held] = np.abs(chunk[held] - np.rint(chunk[held])) > min(slack, _SINGLE_ROUNDING)
         return {"missing": lost & ~text, "text": text, "outside": outside, "fractional": fractional}

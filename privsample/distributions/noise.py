@@ -26,12 +26,12 @@ class Noise(ABC):
 
     @property
     @abstractmethod
-    def whole(self) -> bool:
+    def integer_valued(self) -> bool:
         """True if the draws are integers."""
 
     @property
     @abstractmethod
-    def spread(self) -> float:
+    def scale_parameter(self) -> float:
         """The parameter of the distribution: its scale or its standard deviation parameter `noise_std`."""
 
     @property
@@ -134,12 +134,12 @@ class LaplaceNoise(Noise):
         return "laplace"
 
     @property
-    def whole(self) -> bool:
+    def integer_valued(self) -> bool:
         """False: the draws are real numbers."""
         return False
 
     @property
-    def spread(self) -> float:
+    def scale_parameter(self) -> float:
         """The scale."""
         return self.scale
 
@@ -197,12 +197,12 @@ class GaussianNoise(Noise):
         return "gaussian"
 
     @property
-    def whole(self) -> bool:
+    def integer_valued(self) -> bool:
         """False: the draws are real numbers."""
         return False
 
     @property
-    def spread(self) -> float:
+    def scale_parameter(self) -> float:
         """The standard deviation `noise_std`."""
         return self.noise_std
 
@@ -260,12 +260,12 @@ class DiscreteLaplaceNoise(Noise):
         return "discrete laplace"
 
     @property
-    def whole(self) -> bool:
+    def integer_valued(self) -> bool:
         """True: the draws are integers."""
         return True
 
     @property
-    def spread(self) -> float:
+    def scale_parameter(self) -> float:
         """The scale."""
         return self.scale
 
@@ -335,12 +335,12 @@ class DiscreteGaussianNoise(Noise):
         return "discrete gaussian"
 
     @property
-    def whole(self) -> bool:
+    def integer_valued(self) -> bool:
         """True: the draws are integers."""
         return True
 
     @property
-    def spread(self) -> float:
+    def scale_parameter(self) -> float:
         """The standard deviation parameter `noise_std`."""
         return self.noise_std
 
@@ -401,22 +401,22 @@ class DiscreteGaussianNoise(Noise):
 
 
 _DISTRIBUTIONS: dict[str, Callable[[float], Noise]] = {
-    "laplace": lambda spread: LaplaceNoise(scale=spread),
-    "gaussian": lambda spread: GaussianNoise(noise_std=spread),
-    "discrete laplace": lambda spread: DiscreteLaplaceNoise(scale=spread),
-    "discrete gaussian": lambda spread: DiscreteGaussianNoise(noise_std=spread),
+    "laplace": lambda scale_parameter: LaplaceNoise(scale=scale_parameter),
+    "gaussian": lambda scale_parameter: GaussianNoise(noise_std=scale_parameter),
+    "discrete laplace": lambda scale_parameter: DiscreteLaplaceNoise(scale=scale_parameter),
+    "discrete gaussian": lambda scale_parameter: DiscreteGaussianNoise(noise_std=scale_parameter),
 }
 NAMES = tuple(_DISTRIBUTIONS)
 
 
-def noise_distribution(name: str, spread: float) -> Noise:
+def noise_distribution(name: str, scale_parameter: float) -> Noise:
     """The noise distribution with this name and parameter.
 
     Parameters
     ----------
     name : str
         One of "laplace", "gaussian", "discrete laplace" and "discrete gaussian".
-    spread : float
+    scale_parameter : float
         The scale or `noise_std` of the distribution, finite and > 0.
 
     Returns
@@ -431,18 +431,18 @@ def noise_distribution(name: str, spread: float) -> Noise:
     """
     if not one_of(name, _DISTRIBUTIONS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
-    return _DISTRIBUTIONS[name](spread)
+    return _DISTRIBUTIONS[name](scale_parameter)
 
 
 def _within(**named: float) -> float:
     """Check the parameter of a discrete distribution."""
     ((name, given),) = named.items()
-    spread = positive(**named)
-    if not spread <= LARGEST_DISCRETE:
+    scale_parameter = positive(**named)
+    if not scale_parameter <= LARGEST_DISCRETE:
         raise ValueError(
             f"{name} of discrete noise must be at most {LARGEST_DISCRETE:g}, got {given!r}: use continuous noise"
         )
-    return spread
+    return scale_parameter
 
 
 def _up(log_probability: FloatArray) -> FloatArray:

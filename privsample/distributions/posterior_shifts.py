@@ -30,7 +30,7 @@ class BetaShift:
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.BetaShift(a=1, b=2).counts
+    >>> ps.BetaShift(a=1, b=2).pseudo_counts
     (1.0, 2.0)
     """
 
@@ -41,7 +41,7 @@ class BetaShift:
         set_fields(self, a=positive(a=self.a), b=positive(b=self.b))
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return self.a, self.b
 
@@ -56,46 +56,48 @@ class BetaShifts:
     ----------
     a, b : float
         Parameters of the prior, finite and > 0.
-    whole : bool
-        True if every record is 0 or 1, so that s is a whole number; False if records are any numbers in [0, 1].
+    integer_valued : bool
+        True if every record is 0 or 1, so that s is an integer; False if records are any numbers in [0, 1].
 
     Raises
     ------
     TypeError
-        If `whole` is not True or False.
+        If `integer_valued` is not True or False.
     ValueError
         If a parameter is not finite and > 0.
 
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.BetaShifts(a=1, b=2, whole=True).counts
+    >>> ps.BetaShifts(a=1, b=2, integer_valued=True).pseudo_counts
     (1.0, 2.0)
     """
 
     a: float
     b: float
-    whole: bool
+    integer_valued: bool
 
     def __post_init__(self) -> None:
-        set_fields(self, a=positive(a=self.a), b=positive(b=self.b), whole=flag(whole=self.whole))
+        set_fields(
+            self, a=positive(a=self.a), b=positive(b=self.b), integer_valued=flag(integer_valued=self.integer_valued)
+        )
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return self.a, self.b
 
 
 @frozen_value
 class GammaShapeShift:
-    """Neighbouring posteriors Gamma(shape + reach, rate) and Gamma(shape, rate), for any rate.
+    """Neighbouring posteriors Gamma(shape + max_shift, rate) and Gamma(shape, rate), for any rate.
 
     Parameters
     ----------
     shape : float
         Shape of the prior, finite and > 0. The sum of the records is added to it.
-    reach : float
-        Largest possible record, finite and > 0; the smallest possible record is 0.
+    max_shift : float
+        Largest possible record, finite and > 0; the smallest possible record is 0. One record changes the shape by it.
 
     Raises
     ------
@@ -105,33 +107,35 @@ class GammaShapeShift:
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.GammaShapeShift(shape=2, reach=5).counts[0]
+    >>> ps.GammaShapeShift(shape=2, max_shift=5).pseudo_counts[0]
     2.0
     """
 
     shape: float
-    reach: float
+    max_shift: float
 
     def __post_init__(self) -> None:
-        set_fields(self, shape=positive(shape=self.shape), reach=positive(reach=self.reach))
+        set_fields(self, shape=positive(shape=self.shape), max_shift=positive(max_shift=self.max_shift))
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return (self.shape,)
 
 
 @frozen_value
 class GammaRateShift:
-    """Neighbouring posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate), for n records.
+    """Neighbouring posteriors Gamma(a, rate + max_shift) and Gamma(a, rate) with a = shape + n shape_per_record.
+
+    n is the number of records.
 
     Parameters
     ----------
     shape, rate : float
         Parameters of the prior, finite and > 0. The sum of the records' nonnegative contributions is added to the rate.
-    reach : float
+    max_shift : float
         Largest contribution of a record to the rate, finite and > 0; the smallest is 0.
-    each : float, default 1
+    shape_per_record : float, default 1
         Contribution of every record to the shape, finite and > 0.
 
     Raises
@@ -142,21 +146,25 @@ class GammaRateShift:
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.GammaRateShift(shape=2, rate=1, reach=5).each
+    >>> ps.GammaRateShift(shape=2, rate=1, max_shift=5).shape_per_record
     1.0
     """
 
     shape: float
     rate: float
-    reach: float
-    each: float = 1.0
+    max_shift: float
+    shape_per_record: float = 1.0
 
     def __post_init__(self) -> None:
         set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
-        set_fields(self, reach=positive(reach=self.reach), each=positive(each=self.each))
+        set_fields(
+            self,
+            max_shift=positive(max_shift=self.max_shift),
+            shape_per_record=positive(shape_per_record=self.shape_per_record),
+        )
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts whose range an account checks: none, because the shape may be any number > 0."""
         return ()
 
@@ -165,7 +173,7 @@ class GammaRateShift:
 class NormalShift:
     """Neighbouring normal posteriors with the same variance and different means.
 
-    Both have precision 1/variance + n/noise_variance; their means differ by reach/noise_variance/precision.
+    Both have precision 1/variance + n/noise_variance; their means differ by record_range/noise_variance/precision.
 
     Parameters
     ----------
@@ -173,7 +181,7 @@ class NormalShift:
         Variance of the prior, finite and > 0.
     noise_variance : float
         Variance of one record given the mean, finite and > 0.
-    reach : float
+    record_range : float
         Largest possible record minus smallest possible record, finite and > 0.
 
     Raises
@@ -184,22 +192,22 @@ class NormalShift:
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.NormalShift(variance=1, noise_variance=2, reach=3).counts
+    >>> ps.NormalShift(variance=1, noise_variance=2, record_range=3).pseudo_counts
     ()
     """
 
     variance: float
     noise_variance: float
-    reach: float
+    record_range: float
 
     def __post_init__(self) -> None:
         set_fields(
             self, variance=positive(variance=self.variance), noise_variance=positive(noise_variance=self.noise_variance)
         )
-        set_fields(self, reach=positive(reach=self.reach))
+        set_fields(self, record_range=positive(record_range=self.record_range))
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior: none."""
         return ()
 

@@ -213,7 +213,7 @@ def _name(name: Any) -> Name:
     if isinstance(name, np.generic):
         name = name.item()
     if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise TypeError(f"a profile's name must be text or a whole number, got {type(name).__name__}")
+        raise TypeError(f"a profile's name must be a string or an integer, got {type(name).__name__}")
     return name
 
 

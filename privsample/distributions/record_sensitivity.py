@@ -19,11 +19,11 @@ class RecordSensitivity:
     ----------
     differences : array of shape (rows, coordinates)
         Finite rows, none of them zero, in units of the statistic. Every difference of two records, after changes of
-        signs and a permutation of coordinates, is a convex combination of these rows; if `whole`, it is coordinatewise
-        at most one of them. Stored without signs and zero columns, each row in descending order, without rows that
-        another row dominates.
-    whole : bool, default False
-        True if the statistic has only whole coordinates.
+        signs and a permutation of coordinates, is a convex combination of these rows; if `integer_valued`, it is
+        coordinatewise at most one of them. Stored without signs and zero columns, each row in descending order, without
+        rows that another row dominates.
+    integer_valued : bool, default False
+        True if all coordinates of the statistic are integers.
     tight : bool, default True
         True if some pair of records attains each row; False if the rows are only an upper bound.
     l2 : float, default inf
@@ -34,7 +34,8 @@ class RecordSensitivity:
     TypeError
         If a field has the wrong type.
     ValueError
-        If a row is zero or not finite, if a row of a whole statistic is not whole, or if `l2` is not > 0.
+        If a row is zero or not finite, if a row of an integer-valued statistic has other numbers, or if `l2` is not >
+        0.
 
     Notes
     -----
@@ -45,7 +46,7 @@ class RecordSensitivity:
     Replacing one record of a histogram lowers one count by 1 and raises another by 1:
 
     >>> import privsample as ps
-    >>> move = ps.RecordSensitivity(differences=[[-1, 1, 0]], whole=True)
+    >>> move = ps.RecordSensitivity(differences=[[-1, 1, 0]], integer_valued=True)
     >>> move.differences
     array([[1., 1.]])
     >>> print(f"{move.l2:.3f}")
@@ -53,27 +54,27 @@ class RecordSensitivity:
     """
 
     differences: FloatArray
-    whole: bool = False
+    integer_valued: bool = False
     tight: bool = True
     l2: float = np.inf
 
     def __post_init__(self) -> None:
         given = np.abs(real_array(differences=self.differences))
-        set_fields(self, whole=flag(whole=self.whole), tight=flag(tight=self.tight))
+        set_fields(self, integer_valued=flag(integer_valued=self.integer_valued), tight=flag(tight=self.tight))
         if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all() or not given.any(axis=1).all():
             raise ValueError(
                 "differences must be finite rows, none of them zero, of shape (rows, coordinates), got "
                 f"{given.tolist() if given.size < 9 else given.shape}"
             )
-        if self.whole and (given != np.rint(given)).any():
-            raise ValueError("differences of a whole statistic must be whole numbers")
+        if self.integer_valued and (given != np.rint(given)).any():
+            raise ValueError("differences of an integer-valued statistic must be whole numbers")
         rows = np.unique(-np.sort(-given, axis=1), axis=0)
         # np.unique sorts rows lexicographically, so only a later row can dominate an earlier one.
         dominated = [any((row <= other).all() for other in rows[i + 1 :]) for i, row in enumerate(rows)]
         kept = rows[~np.array(dominated)]
         kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
         kept.flags.writeable = False
-        set_fields(self, differences=kept, whole=bool(self.whole), tight=bool(self.tight))
+        set_fields(self, differences=kept, integer_valued=bool(self.integer_valued), tight=bool(self.tight))
         if not number(l2=self.l2) > 0:
             raise ValueError(f"l2 must be > 0, got {self.l2}")
         # The largest entry is divided out first, so that squares neither overflow nor underflow.
@@ -112,9 +113,9 @@ class RecordSensitivity:
         return replace(self, differences=rows, l2=l2)
 
 
-def scalar_sensitivity(reach: float, *, whole: bool) -> RecordSensitivity:
-    """The sensitivity of a statistic of one coordinate that changes by at most `reach`."""
-    return RecordSensitivity(differences=np.array([[reach]]), whole=whole)
+def scalar_sensitivity(max_change: float, *, integer_valued: bool) -> RecordSensitivity:
+    """The sensitivity of a statistic of one coordinate that changes by at most `max_change`."""
+    return RecordSensitivity(differences=np.array([[max_change]]), integer_valued=integer_valued)
 
 
-ONE_HOT = RecordSensitivity(differences=np.array([[1.0, 1.0]]), whole=True)
+ONE_HOT = RecordSensitivity(differences=np.array([[1.0, 1.0]]), integer_valued=True)

@@ -183,7 +183,7 @@ def _name(name: str) -> str:
 
 def _text(name: str, text: str) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"attribute {name} must be text, got {type(text).__name__}")
+        raise TypeError(f"attribute {name} must be a string, got {type(text).__name__}")
     if name in RESERVED or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(f"attribute {name} must have no NUL or lone surrogate, nor a name in {sorted(RESERVED)}")
     return text

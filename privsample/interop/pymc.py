@@ -218,7 +218,7 @@ def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
     """Add the term to the open model, with its numbers as constants, and return the description of the likelihood."""
     pm, tensor = libraries("noisy_observation")
     if not isinstance(name, str):
-        raise TypeError(f"name must be text, got {type(name).__name__}")
+        raise TypeError(f"name must be a string, got {type(name).__name__}")
     if pm.Model.get_context(error_if_none=False) is None:
         raise TypeError("no PyMC model is open: call this inside `with pm.Model():`")
     numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}

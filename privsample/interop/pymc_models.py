@@ -274,13 +274,18 @@ def _unknown_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
 
 def _regression_numbers(model: LinearRegression) -> Numbers:
     middles, halves = model.moments.middles[:-1], model.moments.units[:-1] * model.moments.radius
-    return {**_conjugate_numbers(model), "middles": middles, "halves": halves, "spread": model.spread}
+    return {
+        **_conjugate_numbers(model),
+        "middles": middles,
+        "halves": halves,
+        "feature_scale": model.feature_prior_scale,
+    }
 
 
 def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
     pm, tensor = import_pymc()
     variance, own = _conjugate_prior(numbers, width + 1)
-    middles, halves, size = numbers["middles"], numbers["halves"], numbers["spread"]
+    middles, halves, size = numbers["middles"], numbers["halves"], numbers["feature_scale"]
     spread = tensor.diag(size * pm.HalfNormal("feature_scale_scaled", shape=width))
     if width > 1:
         below = np.tril_indices(width, -1)

@@ -82,7 +82,7 @@ class FreeParameter:
     def __post_init__(self) -> None:
         for name in ("name", "decides"):
             if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be text, got {type(getattr(self, name)).__name__}")
+                raise TypeError(f"{name} must be a string, got {type(getattr(self, name)).__name__}")
         set_fields(self, decides=self.decides or self.name)
 
 

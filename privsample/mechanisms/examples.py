@@ -59,7 +59,7 @@ class Example:
         for name in ("name", "bug"):
             text = getattr(self, name)
             if not isinstance(text, str):
-                raise TypeError(f"{name} must be text, got {type(text).__name__}")
+                raise TypeError(f"{name} must be a string, got {type(text).__name__}")
             if not text.strip():
                 raise ValueError(f"{name} must not be empty")
         if len(self.name.split()) != 1 or self.name != self.name.strip():

@@ -120,7 +120,7 @@ class RandomizedResponse(Mechanism):
     @property
     def domain(self) -> Domain:
         """The codes {0, ..., categories-1}; values that are missing or outside count as 0."""
-        return Domain(low=0.0, high=self.categories - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+        return Domain(low=0.0, high=self.categories - 1.0, missing=0.0, integer_valued=True, outside_is_missing=True)
 
     @property
     def description(self) -> str:

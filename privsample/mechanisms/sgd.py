@@ -59,8 +59,8 @@ class PublicRecords:
 
 
 def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
-    whole: float = fields["loss"].gradient_sensitivity / positive_integer(batch=fields["batch"])
-    return whole * ratio
+    full_batch: float = fields["loss"].gradient_sensitivity / positive_integer(batch=fields["batch"])
+    return full_batch * ratio
 
 
 @frozen_value

@@ -51,7 +51,7 @@ def noise_reach(noise: Noise, probability: float) -> float:
         middle = (low + high) / 2
         within = bool(noise.log_tail(np.array(middle)) <= goal)
         low, high = (low, middle) if within else (middle, high)
-    return float(np.floor(high)) if noise.whole else high
+    return float(np.floor(high)) if noise.integer_valued else high
 
 
 def draws_text(draws: Mapping[str, NDArray[Any]]) -> str:

@@ -109,7 +109,7 @@ def statistics():
     names = {LaplaceNoise: "scale", DiscreteLaplaceNoise: "scale"}
     noise = st.one_of([st.builds(kind, **{names.get(kind, "noise_std"): positive(1.0)}) for kind in noises])
     vectors = st.sampled_from([[[1]], [[3]], [[1, 1]], [[2, 2], [3, 1]]])
-    differences = st.builds(RecordSensitivity, differences=vectors, whole=st.just(True))
+    differences = st.builds(RecordSensitivity, differences=vectors, integer_valued=st.just(True))
     return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise)
 
 

@@ -168,7 +168,7 @@ def test_the_search_encloses_a_grid(order, epsilon, margin):
     t, v = np.meshgrid(nodes, nodes)
     search = bernoulli_search._Search(s=order - 1, epsilon=epsilon, masses=bernoulli_search.binomial_masses(1, margin))
     allowed = np.max(search.divergences(t, v), axis=0) <= epsilon
-    kept = search.kept(bernoulli_search._masses(t), bernoulli_search._masses(v))
+    kept = search.divergence_after(bernoulli_search._masses(t), bernoulli_search._masses(v))
     assert kept[allowed].max() <= found.high * (1 + 1e-9)
 
 

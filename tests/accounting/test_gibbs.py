@@ -81,7 +81,7 @@ def test_no_state_exceeds_its_bounded_range():
 @pytest.mark.parametrize("records", [5, 12, 300])
 def test_proportions_of_a_state_cost_no_more_with_more_records(records):
     """Beta distributions of a state with at least 5 records, on a grid, at T = 1.5."""
-    account = EmissionAccountant(n=900, least=5, categories=2, prior=0.8, temperature=1.5, truncation=0.1)
+    account = EmissionAccountant(n=900, min_records=5, categories=2, prior=0.8, temperature=1.5, truncation=0.1)
     x = np.linspace(0.1, 0.9, 40_001)
     for ones in {0, 1, records // 3, records - 1}:
         p, q = (
@@ -96,7 +96,7 @@ def test_proportions_of_a_state_cost_no_more_with_more_records(records):
 
 
 def test_views_of_one_draw_of_proportions():
-    account = EmissionAccountant(n=900, least=400, categories=5, prior=1.0, temperature=2.0, truncation=0.02)
+    account = EmissionAccountant(n=900, min_records=400, categories=5, prior=1.0, temperature=2.0, truncation=0.02)
     assert [account.kind(view) for view in ("rdp", "delta", "epsilon")] == ["upper bound"] * 3
     assert account.pure_epsilon == pytest.approx(np.log(0.92 / 0.02))
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()
@@ -108,13 +108,13 @@ def test_views_of_one_draw_of_proportions():
 
 def test_fields_are_checked():
     for fields, message in (
-        ({"least": 901}, "at most n"),
-        ({"least": 0}, "least"),
+        ({"min_records": 901}, "at most n"),
+        ({"min_records": 0}, "min_records"),
         ({"temperature": 0.5}, "temperature"),
         ({"truncation": 0.3}, "truncation"),
         ({"categories": 1}, "categories"),
         ({"prior": 0.0}, "prior"),
     ):
-        given = {"n": 900, "least": 4, "categories": 5, "prior": 1.0, "temperature": 2.0, "truncation": 0.02}
+        given = {"n": 900, "min_records": 4, "categories": 5, "prior": 1.0, "temperature": 2.0, "truncation": 0.02}
         with pytest.raises(ValueError, match=message):
             EmissionAccountant(**given | fields)

@@ -29,7 +29,7 @@ from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, independe
 from privsample.distributions.record_sensitivity import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
-ONE = RecordSensitivity(differences=[[1]], whole=True)
+ONE = RecordSensitivity(differences=[[1]], integer_valued=True)
 NOISES = [
     LaplaceNoise(scale=2.0),
     GaussianNoise(noise_std=2.0),
@@ -49,10 +49,12 @@ def hockey_sticks(noise, moves, epsilons, reach=60):
     return np.array([np.maximum(np.exp(p) - np.exp(e + q), 0).sum() for e in epsilons])
 
 
-@pytest.mark.parametrize("noise", [n for n in NOISES if n.whole], ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", [n for n in NOISES if n.integer_valued], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("moves", [(1,), (3,), (1, 1), (2, 1)])
 def test_accounts_against_enumeration(noise, moves):
-    account = StatisticsAccountant(differences=RecordSensitivity(differences=[moves], whole=True), n=4, noise=noise)
+    account = StatisticsAccountant(
+        differences=RecordSensitivity(differences=[moves], integer_valued=True), n=4, noise=noise
+    )
     epsilons = np.array([-0.4, 0.0, 0.2, 0.6])
     truth = hockey_sticks(noise, moves, epsilons)
     found = account.delta(epsilons)
@@ -64,7 +66,9 @@ def test_accounts_against_enumeration(noise, moves):
     assert account.rdp(order) == pytest.approx(sum(each), rel=1e-9)
 
 
-@pytest.mark.parametrize("noise", [n for n in NOISES if n.whole and "laplace" in n.name], ids=lambda noise: noise.name)
+@pytest.mark.parametrize(
+    "noise", [n for n in NOISES if n.integer_valued and "laplace" in n.name], ids=lambda noise: noise.name
+)
 def test_every_move_of_two_records_costs_at_most_the_group(noise):
     """All sums of two one-hot differences over four categories."""
     steps = [np.eye(4)[i] - np.eye(4)[j] for i, j in itertools.permutations(range(4), 2)]
@@ -129,10 +133,10 @@ def test_sums_of_discrete_losses_are_listed_where_they_are_few():
 
 @each_noise
 def test_several_differences_cost_the_worst(noise):
-    several = RecordSensitivity(differences=[[3, 1], [2, 2]], whole=True)
+    several = RecordSensitivity(differences=[[3, 1], [2, 2]], integer_valued=True)
     account = StatisticsAccountant(differences=several, n=5, noise=noise)
     singles = [
-        StatisticsAccountant(differences=RecordSensitivity(differences=[row], whole=True), n=5, noise=noise)
+        StatisticsAccountant(differences=RecordSensitivity(differences=[row], integer_valued=True), n=5, noise=noise)
         for row in several.differences
     ]
     worst = np.max([single.rdp(ORDERS) for single in singles], axis=0)
@@ -146,7 +150,7 @@ def test_several_differences_cost_the_worst(noise):
     assert account.kind("rdp") == ("upper bound" if noise.name == "discrete gaussian" else "exact")
     assert account.kind("delta") == ("exact" if noise.name == "gaussian" else "upper bound")
     bounded = StatisticsAccountant(
-        differences=RecordSensitivity(differences=[[3, 1]], tight=False, whole=True), n=5, noise=noise
+        differences=RecordSensitivity(differences=[[3, 1]], tight=False, integer_valued=True), n=5, noise=noise
     )
     assert bounded.kind("rdp") == "upper bound"
 
@@ -182,7 +186,7 @@ def test_groups(noise, differences):
 
 def test_what_does_not_fit_is_refused():
     real = RecordSensitivity(differences=[[1.0]])
-    for noise in (n for n in NOISES if n.whole):
+    for noise in (n for n in NOISES if n.integer_valued):
         with pytest.raises(ValueError, match="noise must be continuous"):
             StatisticsAccountant(differences=real, n=3, noise=noise)
     with pytest.raises(TypeError, match="noise"):
@@ -202,7 +206,7 @@ def test_the_source_is_named(noise):
 
 @each_noise
 def test_a_known_l2_norm_bounds_gaussian_noise(noise):
-    shorter = RecordSensitivity(differences=[[3, 2], [4, 1]], whole=True, l2=4.0)
+    shorter = RecordSensitivity(differences=[[3, 2], [4, 1]], integer_valued=True, l2=4.0)
     account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
     assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()

@@ -80,9 +80,11 @@ def sums(name, n, moved=1, count=9):
     model, _ = MODELS[name]
     low, high = model.domain.low, model.domain.high
     others = (
-        np.arange((n - moved) * (high - low) + 1) if model.domain.whole else np.linspace(0, 1, count) * (high - low)
+        np.arange((n - moved) * (high - low) + 1)
+        if model.domain.integer_valued
+        else np.linspace(0, 1, count) * (high - low)
     )
-    others = others if model.domain.whole else others * (n - moved)
+    others = others if model.domain.integer_valued else others * (n - moved)
     return others + (n - moved) * low, moved * high, moved * low
 
 
@@ -100,14 +102,14 @@ def test_no_sum_exceeds_the_account_at_fifty_digits(name, order, moved):
     )
     claimed = float(account_of(name, n).group(moved).rdp(order))
     assert claimed >= truth
-    whole = MODELS[name][0].domain.whole
+    whole = MODELS[name][0].domain.integer_valued
     assert claimed <= truth * (mp.mpf(1.01) if whole else mp.mpf(1.05))  # chords between orders: 0.6 percent
 
 
 def grid(account, orders, count=4001):
     """The largest divergence over a dense grid of sums, both ways round, which is itself rounded up by 1e-9."""
     members = account._family
-    sums = np.arange(members.last + 1) if members.whole else np.linspace(0, members.last, count)
+    sums = np.arange(members.last + 1) if members.integer_valued else np.linspace(0, members.last, count)
     phi, found = members.first + members.unit * sums, []
     for order in orders:
         each = np.full(len(phi), order)

@@ -17,8 +17,8 @@ CASES = {  # family, epsilon
     "even": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=600, low=0.05, high=0.95), 0.1),
     "uneven": (TruncatedBetaFamily(a=1.2, b=3.5, step=0.4, n=60, low=0.1, high=0.9), 0.5),
     "zero": (TruncatedBetaFamily(a=0.8, b=2.0, step=1.0, n=300, low=0.2, high=0.8), 0.0),
-    "group": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=250, low=0.05, high=0.95, moved=4), 0.7),
-    "whole": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=70, low=0.05, high=0.95, moved=70), 3.0),
+    "group": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=250, low=0.05, high=0.95, group_size=4), 0.7),
+    "all": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=70, low=0.05, high=0.95, group_size=70), 3.0),
     "prior": (TruncatedBetaFamily(a=400.0, b=20.0, step=0.1, n=700, low=0.3, high=0.7), 0.02),
     "deep": (TruncatedBetaFamily(a=1.0, b=2.0, step=0.05, n=700, low=0.3, high=0.7), 0.08),
 }
@@ -31,7 +31,7 @@ def by_hand(family, epsilon, sums):
     total = family.a + family.b + family.step * family.n
     slope_q = (family.a + family.step * sums)[:, None]
     distributions = []
-    for slope in (slope_q + family.step * family.moved, slope_q):
+    for slope in (slope_q + family.step * family.group_size, slope_q):
         log_density = slope * y - total * np.logaddexp(0, y)
         distributions.append(log_density - special.logsumexp(log_density + weights, axis=1)[:, None])
     with np.errstate(divide="ignore"):
@@ -46,7 +46,7 @@ def orders(family):
 @pytest.mark.parametrize("name", CASES)
 def test_the_block_search_finds_the_maximum_over_all_sums(name):
     family, epsilon = CASES[name]
-    sums = np.arange(family.n - family.moved + 1.0)
+    sums = np.arange(family.n - family.group_size + 1.0)
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
     listed = max(one._log_delta(epsilon, sums, sums).max() for one in orders(family))
     assert found == pytest.approx(listed, rel=1e-9, abs=1e-9)
@@ -70,7 +70,7 @@ def test_no_member_exceeds_the_bound_of_its_block(rng):
         a, b, step = [*rng.uniform(0.1, 30, 2).tolist(), rng.uniform(0.01, 1)]
         n, low = int(rng.integers(5, 400)), rng.uniform(0.002, 0.45)
         moved = int(rng.integers(1, 4))
-        family = TruncatedBetaFamily(a=a, b=b, step=step, n=n, low=low, high=1 - low, moved=moved)
+        family = TruncatedBetaFamily(a=a, b=b, step=step, n=n, low=low, high=1 - low, group_size=moved)
         epsilon = rng.uniform(0, 0.8) * 2 * special.logit(1 - low) * step * moved
         ends = np.sort(rng.integers(0, n - moved + 1, (20, 2)), axis=1).astype(float)
         bound = family._log_delta(epsilon, ends[:, 0], ends[:, 1])
@@ -85,7 +85,7 @@ def exactly(family, epsilon, s):
     with mp.workdps(50):
         a, b, step = map(mp.mpf, (family.a, family.b, family.step))
         half = mp.log(mp.mpf(family.high) / (1 - mp.mpf(family.high)))
-        total, jump, q = a + b + step * family.n, step * family.moved, a + step * int(s)
+        total, jump, q = a + b + step * family.n, step * family.group_size, a + step * int(s)
 
         def pieces(slope, start):
             """The integral of e^(density - its peak) and the peak, around which the density is narrow."""
@@ -139,7 +139,7 @@ def test_rounding_only_raises_single_values(rng):
     for _ in range(6):
         n, step, low = int(rng.integers(1000, 10**6)), rng.uniform(0.01, 1), rng.uniform(0.001, 0.4)
         moved = int(rng.integers(1, 50))
-        family = TruncatedBetaFamily(a=1.3, b=0.6, step=step, n=n, low=low, high=1 - low, moved=moved)
+        family = TruncatedBetaFamily(a=1.3, b=0.6, step=step, n=n, low=low, high=1 - low, group_size=moved)
         s = np.array([np.round(rng.uniform(low, 1 - low) * (n - moved))])
         deviation = step * moved / np.sqrt(step * n * s[0] / n * (1 - s[0] / n))
         epsilon = float(rng.uniform(0, 8) * deviation)
@@ -178,7 +178,9 @@ def test_the_largest_of_several_functions_of_a_sum(last, rng):
         )
 
     goal = np.maximum(values[:, 0], values[:, -1])
-    np.testing.assert_array_equal(maximize_over_sums(bounds, goal, last, whole=True, most=9999), values.max(axis=1))
+    np.testing.assert_array_equal(
+        maximize_over_sums(bounds, goal, last, integer_valued=True, most=9999), values.max(axis=1)
+    )
 
 
 def test_the_curve_decreases_beyond_a_few_hundred_records():

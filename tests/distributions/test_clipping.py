@@ -32,7 +32,9 @@ from privsample.distributions.parametric.tabulated import TabulatedDistribution
 
 
 def found(record, n, noise, seen):
-    return log_likelihood(record, n, noise_kernel(noise, np.array(seen, dtype=float), whole=record.whole))
+    return log_likelihood(
+        record, n, noise_kernel(noise, np.array(seen, dtype=float), integer_valued=record.integer_valued)
+    )
 
 
 TIMES = [
@@ -121,7 +123,7 @@ def test_sums_of_counts_by_convolution(noise_std, seen, kind):
         "discrete laplace": DiscreteLaplaceNoise(scale=noise_std),
         "discrete gaussian": DiscreteGaussianNoise(noise_std=noise_std),
     }[kind]
-    seen = np.array(seen) + (0.0 if noise.whole else 0.3)
+    seen = np.array(seen) + (0.0 if noise.integer_valued else 0.3)
     masses = stats.poisson(2.0).pmf(np.arange(4.0))
     masses[3] = stats.poisson(2.0).sf(2)
     total = np.array([1.0])
@@ -195,7 +197,9 @@ def test_many_records_have_the_central_limit_of_the_shared_moments(record):
         seen = n * mean + off * spread
         assert found(record, n, noise, [seen]) == pytest.approx(stats.norm(n * mean, spread).logpdf(seen), abs=1e-3)
         assert abs(found(record, n, noise, [seen + spread / 2]) - stats.norm(n * mean, spread).logpdf(seen)) > 1e-2
-        near = saddle_log_likelihood(record, n, noise_kernel(noise, np.array([seen]), whole=record.whole))
+        near = saddle_log_likelihood(
+            record, n, noise_kernel(noise, np.array([seen]), integer_valued=record.integer_valued)
+        )
         assert near == pytest.approx(found(record, n, noise, [seen]), abs=1e-3)
 
 
@@ -282,20 +286,20 @@ def test_extreme_releases_have_a_posterior():
 
 def test_what_has_no_likelihood_is_refused():
     model = GammaExponential(shape=2, rate=2, upper=1.0)
-    with pytest.raises(TypeError, match="discrete laplace noise on sums that are not whole"):
+    with pytest.raises(TypeError, match="discrete laplace noise on sums that are not integer-valued"):
         model.noise_aware(3, DiscreteLaplaceNoise(scale=1.0), np.array([2.0]))
     with pytest.raises(ValueError, match=r"too small relative to the bounds.* use \.posterior\(\)"):
         found(ClippedExponential(rate=1e-3, upper=1.0), 5, GaussianNoise(noise_std=1e-7), [4.9])
     with pytest.raises(TypeError, match=r"no likelihood is known under another noise: use \.mcmc\(\)"):
-        noise_kernel(Other(), np.array([1.0]), whole=True)
+        noise_kernel(Other(), np.array([1.0]), integer_valued=True)
     with pytest.raises(ValueError, match="no pole"):
-        noise_kernel(GaussianNoise(noise_std=1.0), np.array([1.0]), whole=False).residue(1.0)
+        noise_kernel(GaussianNoise(noise_std=1.0), np.array([1.0]), integer_valued=False).residue(1.0)
 
 
 class Other:
     """Noise of another package."""
 
-    name, whole = "another", True
+    name, integer_valued = "another", True
 
 
 def test_priors_of_any_shape_are_covered():
@@ -341,7 +345,7 @@ def test_copies_far_beyond_what_the_sum_reaches(n, seen, scale, kind, mean):
     record = ClippedPoisson(mean=mean, upper=upper)
     exact = float(np.logaddexp.reduce(terms))
     assert found(record, n, noise, seen) == pytest.approx(exact, abs=1e-8)
-    kernel = noise_kernel(noise, np.array(seen), whole=True)
+    kernel = noise_kernel(noise, np.array(seen), integer_valued=True)
     assert saddle_log_likelihood(record, n, kernel) == pytest.approx(exact, abs=20)
 
 

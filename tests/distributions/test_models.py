@@ -34,7 +34,7 @@ def by_rule(model, value):
     if value != value or (d.outside_is_missing and not d.low <= value <= d.high):
         return d.missing
     value = min(max(value, d.low), d.high)
-    return float(round(value)) if d.whole else value
+    return float(round(value)) if d.integer_valued else value
 
 
 @each

@@ -147,7 +147,7 @@ def test_what_is_refused():
             regression(2).summarize(wrong)
     with pytest.raises(ValueError, match="at least one"):
         regression(0)
-    for changed in ({"shape": 0}, {"observations": np.nan}, {"spread": -1}, {"target_bounds": (1, 1)}):
+    for changed in ({"shape": 0}, {"observations": np.nan}, {"feature_prior_scale": -1}, {"target_bounds": (1, 1)}):
         with pytest.raises(ValueError, match="must"):
             regression(2, **changed)
     with pytest.raises(ValueError, match="positive definite"):

@@ -30,8 +30,8 @@ def sums(name, spread):
 @pytest.mark.parametrize("name", NAMES[2:])
 def test_masses_variances_and_tails_of_discrete_laws(name, spread):
     distribution, (total, variance, terms) = noise_distribution(name, spread), sums(name, spread)
-    assert distribution.whole
-    assert distribution.spread == spread
+    assert distribution.integer_valued
+    assert distribution.scale_parameter == spread
     assert distribution.variance == pytest.approx(float(variance), rel=1e-12, abs=1e-300)
     masses = distribution.log_mass(np.array([0, 1, -1, 7, 0.5, -3.25]))
     truth = [float(exponent(name, k, spread) - mp.log(total)) for k in (0, 1, -1, 7)]
@@ -54,7 +54,7 @@ def test_masses_variances_and_tails_of_continuous_laws(name, spread):
     distribution = noise_distribution(name, spread)
     peer = stats.laplace(scale=spread) if name == "laplace" else stats.norm(scale=spread)
     x = spread * np.array([-9.0, -0.2, 0.0, 3.0])
-    assert not distribution.whole
+    assert not distribution.integer_valued
     assert distribution.variance == pytest.approx(peer.var())
     assert distribution.log_mass(x) == pytest.approx(peer.logpdf(x), rel=1e-12)
     assert distribution.log_tail(np.abs(x)) == pytest.approx(np.log(2) + peer.logsf(np.abs(x)), rel=1e-12, abs=1e-12)
@@ -75,9 +75,9 @@ def test_extreme_scales_can_be_drawn(name, spread, rng):
     draws = distribution.sample((3, 1000), rng)
     assert draws.shape == (3, 1000)
     assert np.isfinite(draws).all()
-    assert not distribution.whole or (draws == np.rint(draws)).all()
+    assert not distribution.integer_valued or (draws == np.rint(draws)).all()
     assert draws.std() <= 2 * spread
-    assert np.any(draws) or distribution.whole
+    assert np.any(draws) or distribution.integer_valued
     assert distribution.sample((), rng).shape == ()
 
 

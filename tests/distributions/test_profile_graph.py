@@ -119,8 +119,8 @@ def test_bad_profiles_are_named(profiles, words):
     ("profiles", "words"),
     [
         ({"a": "half"}, "profile 'a' must be a distribution"),
-        ({True: [0.5, 0.5]}, "name must be text or a whole number, got bool"),
-        ({(1, 2): [0.5, 0.5]}, "name must be text or a whole number, got tuple"),
+        ({True: [0.5, 0.5]}, "name must be a string or an integer, got bool"),
+        ({(1, 2): [0.5, 0.5]}, "name must be a string or an integer, got tuple"),
         ("ab", "must map names to distributions"),
     ],
 )

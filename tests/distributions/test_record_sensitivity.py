@@ -36,14 +36,14 @@ def test_records_differ_as_declared(name):
     assert all((move <= vector).all() for move in padded)
     assert np.max(padded, axis=0).tolist() == vector.tolist()  # attained
     assert all(np.abs(move).sum() <= vector.sum() + 1e-12 for move in moves)
-    assert not model.record_sensitivity.whole or all((move == np.rint(move)).all() for move in moves)
-    assert model.record_sensitivity.whole == (name in ("binary", "categories", "counts"))
+    assert not model.record_sensitivity.integer_valued or all((move == np.rint(move)).all() for move in moves)
+    assert model.record_sensitivity.integer_valued == (name in ("binary", "categories", "counts"))
 
 
 def test_signs_places_zeros_and_covered_rows_do_not_count():
     made = RecordSensitivity(differences=[[3, 0, -1], [-1, 3, 0], [2, 1, 0], [0, 4, 0]])
     assert made == RecordSensitivity(differences=[[4, 0], [3, 1]])
-    assert made != RecordSensitivity(differences=[[4, 0], [3, 1]], whole=True)
+    assert made != RecordSensitivity(differences=[[4, 0], [3, 1]], integer_valued=True)
     assert (2 * made).differences.tolist() == [[6, 2], [8, 0]]
     assert not made.differences.flags.writeable
 
@@ -51,7 +51,7 @@ def test_signs_places_zeros_and_covered_rows_do_not_count():
 def test_features_repeat_a_difference():
     one = DirichletCategorical(alpha=(1, 2, 3)).record_sensitivity
     assert one.for_features(3).differences.tolist() == [[1.0] * 6]
-    assert one.for_features(3).whole
+    assert one.for_features(3).integer_valued
     several = RecordSensitivity(differences=[[4, 0], [3, 1]])
     assert several.for_features(1) == several
     with pytest.raises(ValueError, match="single"):
@@ -66,7 +66,7 @@ def test_bad_differences_are_refused(bad):
 
 def test_whole_means_whole():
     with pytest.raises(ValueError, match="whole"):
-        RecordSensitivity(differences=[[1.5]], whole=True)
+        RecordSensitivity(differences=[[1.5]], integer_valued=True)
 
 
 def test_the_nearest_feasible_statistic(rng):

@@ -118,8 +118,8 @@ def test_draws_that_cannot_be_stored_are_refused(draws, error, message):
 @pytest.mark.parametrize(
     ("attributes", "error", "message"),
     [
-        ({"n": 1}, TypeError, "n must be text, got int"),
-        ({"n": b"a"}, TypeError, "n must be text, got bytes"),
+        ({"n": 1}, TypeError, "n must be a string, got int"),
+        ({"n": b"a"}, TypeError, "n must be a string, got bytes"),
         ({"n": "a\0"}, ValueError, "n must have no NUL or lone surrogate"),
         ({"n": "\ud800"}, ValueError, "n must have no NUL or lone surrogate"),
         ({"created_at": "now"}, ValueError, "nor a name in"),

@@ -155,7 +155,7 @@ def test_categories_have_their_central_limit(noise):
 )
 def test_sums_have_the_moments_of_clipped_records(model, parameters, records):
     low, high = model.domain.low, model.domain.high
-    if model.domain.whole:
+    if model.domain.integer_valued:
         k = np.arange(int(high))
         first, second = (float((k**j * records.pmf(k)).sum() + high**j * records.sf(high - 1)) for j in (1, 2))
     else:

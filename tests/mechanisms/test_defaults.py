@@ -12,7 +12,7 @@ from tests.mechanisms.examples import EXAMPLES
 _NUMBERS = (1e-3, 0.05, 0.3, 1, 2, 3, 7, 40, 150, 1000)
 _ESTIMATORS = (PrivateLogisticRegression, PrivateSGDClassifier, PrivateSGDRegressor)
 # The second limits the first, as the message says, or they go together: not a clash.
-LIMITS = {("kept", "sweeps"), ("public_tail", "public"), ("public", "public_tail")}
+LIMITS = {("released_sweeps", "sweeps"), ("public_tail", "public"), ("public", "public_tail")}
 
 
 def required(kind):
@@ -95,12 +95,12 @@ def test_no_default_of_an_estimator_refuses_another_parameter(kind, n):
 
 def test_a_clash_is_found():
     def check(made):
-        if made.kept > made.sweeps:
-            raise ValueError(f"kept must be at most sweeps = {made.sweeps}, got {made.kept}")
+        if made.released_sweeps > made.sweeps:
+            raise ValueError(f"released_sweeps must be at most sweeps = {made.sweeps}, got {made.released_sweeps}")
 
     kind = make_dataclass(
         "Clashing",
-        [("sweeps", int, field(default=200)), ("kept", int, field(default=100))],
+        [("sweeps", int, field(default=200)), ("released_sweeps", int, field(default=100))],
         namespace={"__post_init__": check},
     )
     assert any("sweeps = 40" in message for message in clashes(kind, {}, "sweeps"))

@@ -10,7 +10,7 @@ from privsample.accounting.posterior.gibbs import histograms_account, sweeps_acc
 from privsample.errors import PrivateContent, SchemaError
 
 ENTRIES = (4, 0, 6, 5)
-GIVEN = {"states": 2, "categories": (3, 2), "entries": ENTRIES, "sweeps": 6, "kept": 4}
+GIVEN = {"states": 2, "categories": (3, 2), "entries": ENTRIES, "sweeps": 6, "released_sweeps": 4}
 NOISY = PrivateGibbsHMM(**GIVEN, scale=2.0)
 TEMPERED = PrivateGibbsHMM(**GIVEN, temperature=3.0, truncation=0.2)
 ROWS = np.random.default_rng(3).integers(0, [3, 2], (15, 2))
@@ -69,7 +69,7 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
     rows = np.array([(rng.choice(3, p=shares[kind]), rng.integers(2)) for kind in kinds for _ in range(each)])
     given = {"states": 2, "categories": (3, 2), "entries": (each,) * days, "target": DP(epsilon=2.0, delta=1e-6)}
     for by, sweeps, truncation in (("scale", 30, 0.1), ("temperature", 4, 0.4)):
-        made = PrivateGibbsHMM.calibrate(**given, by=by, sweeps=sweeps, kept=1, truncation=truncation)
+        made = PrivateGibbsHMM.calibrate(**given, by=by, sweeps=sweeps, released_sweeps=1, truncation=truncation)
         assert given["target"].met_by(made.accountant)
         states = made.release(rows, rng=rng)["states"][-1]
         agreement = (states == kinds).mean()
@@ -86,7 +86,7 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
         ({"temperature": 2.0, "truncation": 0.5}, r"truncation must lie in \(0, 1/2\)"),
         ({"scale": 1.0, "truncation": 0.0}, "truncation"),
         ({"scale": 1.0, "noise": "cauchy"}, "cauchy"),
-        ({"scale": 1.0, "kept": 9}, "kept must be at most sweeps"),
+        ({"scale": 1.0, "released_sweeps": 9}, "released_sweeps must be at most sweeps"),
         ({"scale": 1.0, "entries": (0, 0)}, "at least one step"),
         ({"scale": 1.0, "entries": (3, -1)}, "entries"),
         ({"scale": 1.0, "categories": (3, 1)}, "categories"),
@@ -103,8 +103,8 @@ def test_fields_are_checked(fields, message):
         PrivateGibbsHMM.calibrate(**GIVEN, target=DP(epsilon=1), by="sweeps")
 
 
-@pytest.mark.parametrize(("sweeps", "kept"), [(1, 1), (2, 1), (40, 20), (200, 100)])
-def test_by_default_the_second_half_of_the_sweeps_is_kept(sweeps, kept):
-    given = {name: item for name, item in GIVEN.items() if name not in ("sweeps", "kept")}
-    assert PrivateGibbsHMM(**given, scale=1.0, sweeps=sweeps).kept == kept
-    assert PrivateGibbsHMM(**given, scale=1.0).kept == 100
+@pytest.mark.parametrize(("sweeps", "released_sweeps"), [(1, 1), (2, 1), (40, 20), (200, 100)])
+def test_by_default_the_second_half_of_the_sweeps_is_kept(sweeps, released_sweeps):
+    given = {name: item for name, item in GIVEN.items() if name not in ("sweeps", "released_sweeps")}
+    assert PrivateGibbsHMM(**given, scale=1.0, sweeps=sweeps).released_sweeps == released_sweeps
+    assert PrivateGibbsHMM(**given, scale=1.0).released_sweeps == 100

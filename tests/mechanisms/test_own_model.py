@@ -40,7 +40,9 @@ class GammaErlang(ps.Model):
 
     @property
     def neighbouring_posteriors(self):
-        return (ps.GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper, each=self.stages),)
+        return (
+            ps.GammaRateShift(shape=self.shape, rate=self.rate, max_shift=self.upper, shape_per_record=self.stages),
+        )
 
 
 class Fuller(GammaErlang):
@@ -127,7 +129,7 @@ def test_shifts_of_no_known_kind_are_refused():
 
 
 def test_a_family_beside_a_single_shift_costs_what_the_worse_costs():
-    family, worse = ps.BetaShifts(a=2.0, b=3.0, whole=True), ps.BetaShift(a=0.5, b=0.5)
+    family, worse = ps.BetaShifts(a=2.0, b=3.0, integer_valued=True), ps.BetaShift(a=0.5, b=0.5)
     account = ps.PosteriorAccountant(model=stated(family, worse), n=4)
     alone = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=2, beta=3), n=4)
     three = ps.PosteriorAccountant(model=ps.DirichletCategorical(alpha=(0.5, 0.5, 9)), n=4)

@@ -79,11 +79,11 @@ def test_scaled_columns_are_not_reported(rng):
 
 
 def test_whole_numbers_beside_rounding():
-    counts = Domain(low=0.0, high=1e6, missing=0.0, whole=True)
+    counts = Domain(low=0.0, high=1e6, missing=0.0, integer_valued=True)
     assert counts.count_problems([np.array([2.9999999999999996, 3.0, 1e6])]) == {}
     assert counts.count_problems([np.array([2.9999, 3.5, 1e6 + 1.0])]) == {"fractional": 2, "outside": 1}
     assert counts.count_problems([np.array([2.5, 7.0], dtype=np.float32)]) == {"fractional": 1}
-    codes = Domain(low=0.0, high=2.0, missing=0.0, whole=True, outside_is_missing=True)
+    codes = Domain(low=0.0, high=2.0, missing=0.0, integer_valued=True, outside_is_missing=True)
     assert codes.count_problems([np.array([2.0000000000000004])]) == {"outside": 1}  # it would count as category 0
 
 

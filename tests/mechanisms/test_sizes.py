@@ -34,7 +34,12 @@ LOSS = LogisticLoss(features=3, norm=1.0, radius=1.0, penalty=0.1)
 BASE = GaussianMechanism(sensitivity=1.0, noise_std=1.0, shape=(3,))
 PUBLIC = PublicRecords(rows=[[1.0, 2.0, 3.0]], targets=[1.0])
 CHAIN = {"states": 2, "categories": (3, 2), "entries": (4, 6), "temperature": 3.0}
-LIMITED_BY_OTHERS = {"missing", "slots", "kept", "public_tail"}  # symbols, records, sweeps, and public records
+LIMITED_BY_OTHERS = {
+    "missing",
+    "slots",
+    "released_sweeps",
+    "public_tail",
+}  # symbols, records, sweeps, and public records
 
 
 def sizes_of_examples():
@@ -51,12 +56,16 @@ def sizes_of_examples():
 SIZES = [
     *sizes_of_examples(),
     (NoisyProjectedSGD, {"loss": LOSS, "n": 9, "rate": 0.1, "noise_std": 1.0, "public": PUBLIC}, "public_tail"),
-    (PrivateGibbsHMM, CHAIN | {"sweeps": LARGEST_INTEGER}, "kept"),
-    (EmissionAccountant, {"n": 9, "least": 4, "prior": 1.0, "temperature": 2.0, "truncation": 1e-40}, "categories"),
-    (EmissionAccountant, {"least": 4, "categories": 3, "prior": 1.0, "temperature": 2.0, "truncation": 0.1}, "n"),
+    (PrivateGibbsHMM, CHAIN | {"sweeps": LARGEST_INTEGER}, "released_sweeps"),
+    (
+        EmissionAccountant,
+        {"n": 9, "min_records": 4, "prior": 1.0, "temperature": 2.0, "truncation": 1e-40},
+        "categories",
+    ),
+    (EmissionAccountant, {"min_records": 4, "categories": 3, "prior": 1.0, "temperature": 2.0, "truncation": 0.1}, "n"),
     (PosteriorAccountant, {"model": MODEL, "n": 9}, "draws"),
 ]
-HELD = {"draws", "width", "dimension", "features", "states", "kept", "categories", "public_tail"}
+HELD = {"draws", "width", "dimension", "features", "states", "released_sweeps", "categories", "public_tail"}
 
 
 @pytest.mark.parametrize(("cls", "fields", "name"), SIZES, ids=[f"{case[0].__name__}-{case[2]}" for case in SIZES])
@@ -99,7 +108,7 @@ def test_what_can_be_held_is_made():
         (lambda: GaussianMechanism(sensitivity=1.0, noise_std=1.0, shape=(10**6, 10**6)), "shape"),
         (lambda: BrownianMotion(sensitivity=1.0, time=1.0, shape=(10**6, 10**6)), "shape"),
         (lambda: PrivateGibbsHMM(**CHAIN | {"categories": (3, 2**50)}), "categories"),
-        (lambda: PrivateGibbsHMM(**CHAIN | {"states": 10**4, "kept": 100}), "states"),
+        (lambda: PrivateGibbsHMM(**CHAIN | {"states": 10**4, "released_sweeps": 100}), "states"),
         (lambda: PrivateGibbsHMM(**CHAIN | {"entries": (1,) * 200, "categories": (10**7, 2)}), "categories"),
         (lambda: RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=2**40)), "n$"),
         (lambda: (2**53 * LaplaceAccountant(sensitivity=1.0, scale=1.0)).epsilon(1e-3), "releases"),

@@ -30,7 +30,7 @@ from tests.mechanisms.noisy import BINARY, SURVEY, TIMES, YES, each_model, priva
 @each_model
 def test_the_default_noise_fits_the_statistic(model):
     mechanism = NoisyStatistics(model=model, n=50, scale=2)
-    whole = model.record_sensitivity.whole
+    whole = model.record_sensitivity.integer_valued
     assert mechanism.noise == ("discrete laplace" if whole else "laplace")
     assert mechanism.distribution == (DiscreteLaplaceNoise(scale=2) if whole else LaplaceNoise(scale=2))
     statistics = private(mechanism)

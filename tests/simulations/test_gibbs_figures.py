@@ -127,7 +127,7 @@ def test_flights():
 
 def test_reports_have_words_for_them():
     tempered_draw = TemperedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=5, temperature=2, truncation=0.1)
-    given = {"states": 2, "categories": (2, 2), "entries": (3, 3), "sweeps": 4, "kept": 2}
+    given = {"states": 2, "categories": (2, 2), "entries": (3, 3), "sweeps": 4, "released_sweeps": 2}
     noisy, swept = PrivateGibbsHMM(**given, scale=2.0), PrivateGibbsHMM(**given, temperature=3.0)
     assert tempered_draw.title == "Tempered posterior of the share of ones"
     assert tempered_draw.quantity == "share of ones"
@@ -138,7 +138,7 @@ def test_reports_have_words_for_them():
 
 
 def test_reports_of_several_arrays(rng):
-    chain = PrivateGibbsHMM(states=2, categories=(2, 2), entries=(3, 3), sweeps=4, kept=2, scale=2.0)
+    chain = PrivateGibbsHMM(states=2, categories=(2, 2), entries=(3, 3), sweeps=4, released_sweeps=2, scale=2.0)
     lines = LogisticPosterior(n=4, features=2, norm=1, prior_std=1, intercept_std=1)
     page = render([chain.release(np.ones((6, 2)), rng=rng), lines.release((np.ones((4, 2)), np.ones(4)), rng=rng)])
     assert "Hidden Markov chain of categorical records: 2 draws" in page

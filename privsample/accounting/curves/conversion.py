@@ -108,7 +108,7 @@ class HigherOrders:
     """The smallest value of a Rényi bound at or above each of many orders below the order limit."""
 
     orders: FloatArray
-    least: FloatArray
+    minima: FloatArray
 
     @staticmethod
     def of(bound: Curve, order_limit: float) -> "HigherOrders":
@@ -130,7 +130,7 @@ def monotone_bound(
     inside = at < order_limit
     result = np.full(at.shape, np.inf)
     result[inside] = np.minimum(bound(at[inside]), max_divergence)
-    result[inside] = np.minimum(result[inside], higher.least[np.searchsorted(higher.orders, at[inside])])
+    result[inside] = np.minimum(result[inside], higher.minima[np.searchsorted(higher.orders, at[inside])])
     return result.reshape(orders.shape)
 
 

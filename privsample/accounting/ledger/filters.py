@@ -44,7 +44,7 @@ def decimal(number: float) -> Decimal:
 
 
 def decimal_of(number: float, whole: float) -> Decimal:
-    """As `decimal`, but the k-th part of `whole` counts as exactly that: to 15 digits, 3 * (2/3) exceeds 2.
+    """As `decimal`, but the k-th part of `integer_valued` counts as exactly that: to 15 digits, 3 * (2/3) exceeds 2.
 
     This applies within two roundings of a float of the k-th part, which is less than 15 digits resolve.
     """
@@ -139,7 +139,7 @@ class Filter(ABC):
 
 
 def _computed(measure: Callable[[], float], whole: float) -> Decimal:
-    """A cost for a budget of size `whole`; +inf if its computation fails."""
+    """A cost for a budget of size `integer_valued`; +inf if its computation fails."""
     try:
         return decimal_of(measure(), whole)
     except ArithmeticError:

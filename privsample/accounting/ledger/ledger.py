@@ -453,7 +453,7 @@ def _path(path: Any) -> Path:
 def _text(*, label: Any) -> None:
     """Check that a label is a string. Raises TypeError."""
     if not isinstance(label, str):
-        raise TypeError(f"label must be text, got {type(label).__name__}")
+        raise TypeError(f"label must be a string, got {type(label).__name__}")
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -183,8 +183,8 @@ class StatisticsAccountant(Accountant):
     def _rho(self) -> float:
         """zCDP: half the largest squared L2 norm in units of the noise; a pure epsilon of e has zCDP at most e^2/2."""
         with np.errstate(over="ignore", under="ignore"):
-            square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
-        longest = self.group_size * self.differences.l2 / self.noise.spread
+            square = float(((self._vectors / self.noise.scale_parameter) ** 2).sum(axis=1).max())
+        longest = self.group_size * self.differences.l2 / self.noise.scale_parameter
         return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
 
     @property
@@ -192,7 +192,7 @@ class StatisticsAccountant(Accountant):
         """Pure epsilon: the largest L1 norm over the scale for Laplace distributions, otherwise infinite."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return ratio_up(self._largest_l1_norm * self.draws, self.noise.spread)
+        return ratio_up(self._largest_l1_norm * self.draws, self.noise.scale_parameter)
 
     @property
     def _groups_known(self) -> bool:
@@ -221,7 +221,7 @@ def check_noise(noise: Noise, differences: RecordSensitivity) -> None:
         )
     if not isinstance(differences, RecordSensitivity):
         raise TypeError(f"differences must be RecordSensitivity(differences=...), got {type(differences).__name__}")
-    if noise.whole and not differences.whole:
+    if noise.integer_valued and not differences.integer_valued:
         raise ValueError(
             f"noise must be continuous for a statistic that is not an integer, got {noise.name}: integer values would "
             "reveal the fractional part of the statistic; use 'laplace' or 'gaussian'"
@@ -236,4 +236,4 @@ def _shifted(noise: Noise, size: float) -> LossPair:
         case DiscreteLaplaceNoise(scale=scale):
             return DiscreteLaplacePair(shift=round(size), scale=scale)
         case _:
-            return DiscreteGaussianPair(shift=round(size), noise_std=noise.spread)
+            return DiscreteGaussianPair(shift=round(size), noise_std=noise.scale_parameter)

@@ -200,17 +200,17 @@ class PosteriorAccountant(Accountant):
         match shift:
             case BetaShift(a=a, b=b):
                 return BetaPair(a=lower_product(a, w), b=lower_product(b, w), step=upper_product(size, r))
-            case GammaShapeShift(shape=shape, reach=reach):
-                step = upper_product(upper_product(size, r), reach)
+            case GammaShapeShift(shape=shape, max_shift=max_shift):
+                step = upper_product(upper_product(size, r), max_shift)
                 return GammaShapePair(shape=lower_product(shape, w), step=step, rising=True)
-            case GammaRateShift(shape=shape, rate=rate, reach=reach, each=each):
-                shape = upper_sum(upper_product(shape, w), upper_product(each, upper_product(n, r)))
-                step = upper_product(upper_product(size, r), reach)
+            case GammaRateShift(shape=shape, rate=rate, max_shift=max_shift, shape_per_record=per_record):
+                shape = upper_sum(upper_product(shape, w), upper_product(per_record, upper_product(n, r)))
+                step = upper_product(upper_product(size, r), max_shift)
                 return GammaRatePair(shape=shape, rate=lower_product(rate, w), step=step, rising=True)
             case normal:
                 noise = normal.noise_variance
                 precision = w / normal.variance + r * n / noise
-                return GaussianPair(mu=size * r * normal.reach / noise / precision**0.5 * _UP)
+                return GaussianPair(mu=size * r * normal.record_range / noise / precision**0.5 * _UP)
 
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
         """The pairs in which the other n - size records are all failures, or all successes.
@@ -226,7 +226,12 @@ class PosteriorAccountant(Accountant):
         """The family of all sums of the other records."""
         w = self.prior_weight
         return BetaFamily(
-            a=w * shift.a, b=w * shift.b, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
+            a=w * shift.a,
+            b=w * shift.b,
+            step=self.data_weight,
+            n=self.n,
+            integer_valued=shift.integer_valued,
+            group_size=self.group_size,
         )
 
     def for_sizes(self, low: int, high: int) -> Accountant:

@@ -28,23 +28,23 @@ _BLOCKS = 2000  # largest number of blocks in the search
 class BetaFamily:
     """All pairs Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, and their reverses.
 
-    r is `step`, k is `moved` (the number of the n records that are replaced at once), and s is the sum of the other
-    n - k records: any whole number in [0, n - k] if `whole`, otherwise any real number. All pairs with s in [low, high]
-    are dominated by the pair with a + r low and b + r (n - k - high), because adding independent Gamma variables is
-    post-processing (posterior.md, Lemma 2).
+    r is `step`, k is `group_size` (the number of the n records that are replaced at once), and s is the sum of the
+    other n - k records: any whole number in [0, n - k] if `integer_valued`, otherwise any real number. All pairs with s
+    in [low, high] are dominated by the pair with a + r low and b + r (n - k - high), because adding independent Gamma
+    variables is post-processing (posterior.md, Lemma 2).
     """
 
     a: float
     b: float
     step: float
     n: int
-    whole: bool
-    moved: int = 1
+    integer_valued: bool
+    group_size: int = 1
 
     @property
     def slack(self) -> float:
         """Excess of the goal over the ends' log delta; > 0 for real sums, where a block next to an end exceeds it."""
-        return 0.0 if self.whole else _TOLERANCE
+        return 0.0 if self.integer_valued else _TOLERANCE
 
     def log_delta(self, epsilon: FloatArray, goal: FloatArray, curve: PairCurve = beta_log_delta) -> FloatArray:
         """Certified log delta of the whole family at each epsilon, all of shape (k,).
@@ -54,11 +54,13 @@ class BetaFamily:
 
         def bounds(low: FloatArray, high: FloatArray, at: Rows) -> FloatArray:
             """Log delta of the pair that dominates each block, the larger of both directions."""
-            a, b = self.a + self.step * low, self.b + self.step * (self.n - self.moved - high)
-            step = self.moved * self.step
+            a, b = self.a + self.step * low, self.b + self.step * (self.n - self.group_size - high)
+            step = self.group_size * self.step
             return np.maximum(curve(a, b, step, epsilon[at]), curve(b, a, step, epsilon[at]))
 
-        return maximize_over_sums(bounds, goal, self.n - self.moved, whole=self.whole, most=_BLOCKS)
+        return maximize_over_sums(
+            bounds, goal, self.n - self.group_size, integer_valued=self.integer_valued, most=_BLOCKS
+        )
 
 
 @frozen_value

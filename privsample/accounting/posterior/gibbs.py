@@ -25,15 +25,15 @@ class EmissionAccountant(Accountant):
     """One tempered draw of a feature's emission probabilities in all states of a hidden Markov model.
 
     The draw is one update of a Gibbs sampler, given the states of the time steps, which are already released. Each
-    record belongs to one time step and hence to one state, and each state that has records has at least `least` of
-    them. The account is that of a tempered Dirichlet posterior given `least` records, with a symmetric prior and
-    truncated to probabilities of at least `truncation`. It holds under ReplaceOne(n).
+    record belongs to one time step and hence to one state, and each state that has records has at least `min_records`
+    of them. The account is that of a tempered Dirichlet posterior given `min_records` records, with a symmetric prior
+    and truncated to probabilities of at least `truncation`. It holds under ReplaceOne(n).
 
     Parameters
     ----------
     n : int
         Number of records, >= 1; public.
-    least : int
+    min_records : int
         Smallest number of records of a time step that has any, from 1 to n; public.
     categories : int
         Number of categories of the feature, >= 1.
@@ -61,13 +61,15 @@ class EmissionAccountant(Accountant):
     Examples
     --------
     >>> import privsample as ps
-    >>> account = ps.EmissionAccountant(n=1000, least=50, categories=3, prior=1.0, temperature=5.0, truncation=0.05)
+    >>> account = ps.EmissionAccountant(
+    ...     n=1000, min_records=50, categories=3, prior=1.0, temperature=5.0, truncation=0.05
+    ... )
     >>> round(float(account.pure_epsilon), 4), account.kind("epsilon")
     (1.1561, 'upper bound')
     """
 
     n: int
-    least: int
+    min_records: int
     categories: int
     prior: float
     temperature: float
@@ -76,11 +78,11 @@ class EmissionAccountant(Accountant):
     assumptions: frozenset[Assumption] = _ASSUMED
 
     def __post_init__(self) -> None:
-        set_fields(self, n=positive_integer(n=self.n), least=positive_integer(least=self.least))
+        set_fields(self, n=positive_integer(n=self.n), min_records=positive_integer(min_records=self.min_records))
         set_fields(self, categories=positive_integer(categories=self.categories), prior=positive(prior=self.prior))
         check_memory(self.categories, lower="categories")
-        if not self.least <= self.n:
-            raise ValueError(f"least must be at most n = {self.n}, got {self.least}")
+        if not self.min_records <= self.n:
+            raise ValueError(f"min_records must be at most n = {self.n}, got {self.min_records}")
         one = self._one
         set_fields(self, temperature=one.temperature, truncation=one.truncation)
 
@@ -96,14 +98,14 @@ class EmissionAccountant(Accountant):
 
     @property
     def _one(self) -> TemperedAccountant:
-        """The account of one draw from the posterior of `least` records."""
+        """The account of one draw from the posterior of `min_records` records."""
         model = DirichletCategorical(alpha=(self.prior,) * self.categories)
         return TemperedAccountant(
-            model=model, n=self.least, temperature=self.temperature, truncation=self.truncation, unit=self.unit
+            model=model, n=self.min_records, temperature=self.temperature, truncation=self.truncation, unit=self.unit
         )
 
     def _bounds(self) -> PrivacyBounds:
-        """The closed-form bounds for `least` records. They decrease in the number of records: all states meet them."""
+        """The closed-form bounds for `min_records` records; they hold for more records, because they decrease."""
         closed_forms, _ = self._one.bounds.per_release or (self._one.bounds, 1)
         return replace(closed_forms, exact=frozenset())
 
@@ -135,11 +137,11 @@ def sweeps_account(
     all time steps, with one account. The states compose in parallel; the log likelihood of one step's state has range
     at most twice the sum over the features of log(largest / smallest emission probability).
     """
-    n, least = sum(entries), min(count for count in entries if count > 0)
+    n, min_records = sum(entries), min(count for count in entries if count > 0)
     listed: list[Accountant] = [
         EmissionAccountant(
             n=n,
-            least=least,
+            min_records=min_records,
             categories=count,
             prior=prior,
             temperature=temperature,

@@ -45,15 +45,15 @@ class Blocks(NamedTuple):
 class NeighbouringFamily:
     """The pairs of the distributions at phi + jump and at phi, phi = first + unit s, in both orders.
 
-    s is the sum of the records that the neighbours share: any number in [0, last], or any whole number if `whole`.
-    `rounding` bounds the rounding error of a natural parameter.
+    s is the sum of the records that the neighbours share: any number in [0, last], or any whole number if
+    `integer_valued`. `rounding` bounds the rounding error of a natural parameter.
     """
 
     family: TruncatedFamily
     first: float
     unit: float
     last: float
-    whole: bool
+    integer_valued: bool
     jump: float
     rounding: float
 
@@ -103,7 +103,7 @@ class _Search:
     @property
     def _single_width(self) -> float:
         """Largest width of a block without inner sums: 1 if sums are whole, otherwise 0."""
-        return 1.0 if self._members.whole else 0.0
+        return 1.0 if self._members.integer_valued else 0.0
 
     def _values(self, sums: FloatArray, at: Rows) -> FloatArray:
         """Value of divergence number at[i] at sums[i]."""
@@ -116,7 +116,7 @@ class _Search:
         """Sums that divide each block into `count` blocks, (blocks, count + 1), including both ends."""
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(count + 1) / count)
         cuts[:, -1] = high
-        return np.round(cuts) if self._members.whole else cuts
+        return np.round(cuts) if self._members.integer_valued else cuts
 
     def _local_search(self) -> FloatArray:
         """Largest value of each divergence over evenly spaced sums, refined repeatedly around the largest."""

@@ -190,7 +190,7 @@ class TemperedAccountant(Accountant):
         (low, high), temperature = self.parameter_bounds, self.temperature
         a, b = tempered_shape(shifts.a, temperature), tempered_shape(shifts.b, temperature)
         return TruncatedBetaFamily(
-            a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size
+            a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, group_size=self.group_size
         )
 
     def group(self, size: int) -> Self:

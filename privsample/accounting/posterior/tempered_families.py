@@ -25,11 +25,11 @@ _ULP = float(np.finfo(np.float64).eps)
 
 
 def neighbouring_family(
-    model: Model, n: int, temperature: float, bounds: tuple[float, float], moved: int
+    model: Model, n: int, temperature: float, bounds: tuple[float, float], group_size: int
 ) -> NeighbouringFamily | None:
-    """All pairs of neighbours that differ in `moved` records; None if the posterior is not a one-parameter family."""
+    """All pairs of neighbours that differ in `group_size` records; None if posteriors are no one-parameter family."""
     low, high = bounds
-    rest, step = float(n - moved), moved / temperature
+    rest, step = float(n - group_size), group_size / temperature
     match model.as_bernoulli:
         case BetaBernoulli(alpha=alpha, beta=beta, fractional=fractional):
             a, b = tempered_shape(alpha, temperature), tempered_shape(beta, temperature)
@@ -61,7 +61,7 @@ def neighbouring_family(
         first=first,
         unit=unit,
         last=rest,
-        whole=whole,
+        integer_valued=whole,
         jump=step * _UP,
         rounding=16 * _ULP * (sizes + unit * rest + step + slopes),
     )

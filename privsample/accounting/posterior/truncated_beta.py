@@ -25,8 +25,8 @@ _COARSE, _BLOCKS = 24, 8000  # sums of one step of the local search; largest num
 class TruncatedBetaFamily:
     """Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, truncated to [low, high].
 
-    s ranges over the whole numbers from 0 to n - k; r is `step`, and k is `moved`, the number of replaced records. The
-    bounds satisfy low + high = 1, so that the reversed pairs are those with a and b exchanged.
+    s ranges over the whole numbers from 0 to n - k; r is `step`, and k is `group_size`, the number of replaced records.
+    The bounds satisfy low + high = 1, so that the reversed pairs are those with a and b exchanged.
     """
 
     a: float
@@ -35,7 +35,7 @@ class TruncatedBetaFamily:
     n: int
     low: float
     high: float
-    moved: int = 1
+    group_size: int = 1
 
     def log_delta(self, epsilon: FloatArray, *, certified: bool) -> FloatArray:
         """Largest log delta over all sums and both directions at each epsilon, (k,), rounded up.
@@ -56,11 +56,11 @@ class TruncatedBetaFamily:
         def bounds(lows: FloatArray, highs: FloatArray, at: Rows) -> FloatArray:
             return self._log_delta(epsilon[at], lows, highs)
 
-        return maximize_over_sums(bounds, goal, self.n - self.moved, whole=True, most=_BLOCKS)
+        return maximize_over_sums(bounds, goal, self.n - self.group_size, integer_valued=True, most=_BLOCKS)
 
     def _local_search(self, epsilon: float) -> float:
         """Largest log delta over evenly spaced sums, refined repeatedly around the two highest local maxima."""
-        sums, best = _spaced_sums(0, self.n - self.moved), -np.inf
+        sums, best = _spaced_sums(0, self.n - self.group_size), -np.inf
         for _ in range(int(np.log10(self.n)) + 2):
             values = self._log_delta(epsilon, sums, sums)
             best = max(best, float(values.max()))
@@ -81,14 +81,14 @@ class TruncatedBetaFamily:
         Thresholds are lowered and densities raised by `lost`, the bound on their errors (tempered.md, section 3,
         "Rounding").
         """
-        total, jump = self.a + self.b + self.step * self.n, self.step * self.moved
+        total, jump = self.a + self.b + self.step * self.n, self.step * self.group_size
         half = float(special.logit(self.high))
         lost = _NORMALIZER_ERROR + _ROUNDING * (4.0 * total**0.5 + jump)
 
         sums, places = np.unique(np.concatenate([lows, highs]), return_inverse=True)
         low, high = places.reshape(2, -1)
         a, b = (self.a + self.step * sums)[:, None], (self.b + self.step * (self.n - sums))[:, None]
-        a_p, b_p = a + jump, (self.b + self.step * (self.n - self.moved - sums))[:, None]
+        a_p, b_p = a + jump, (self.b + self.step * (self.n - self.group_size - sums))[:, None]
         centre = np.clip(np.log((a + jump / 2) / (b_p + jump / 2)), -half, half)  # close to the modes of P and Q
 
         def log_mass(a: FloatArray, b: FloatArray) -> FloatArray:

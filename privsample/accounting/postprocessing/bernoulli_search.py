@@ -50,7 +50,7 @@ def corner_renyi(epsilon: float, order: float, trials: int, margin: float) -> Su
     bounds = np.array([epsilon])  # bound outside all cells
     for split in range(_ROUNDS):
         edge, beyond = search.edge(nodes)  # the most expensive part: once for each node
-        low = max(low, float(search.kept(_masses(edge), _masses(nodes)).max()))
+        low = max(low, float(search.divergence_after(_masses(edge), _masses(nodes)).max()))
         if low * (1 + _SLACK) >= epsilon:
             return SupremumBounds(low=min(low, epsilon), high=epsilon)
         if split == 0:
@@ -110,7 +110,7 @@ class _Search:
         log_p, log_q = _masses(t), _masses(v)
         return finite_renyi(log_p, log_p - log_q, self.s), finite_renyi(log_q, log_q - log_p, self.s)
 
-    def kept(self, log_p: FloatArray, log_q: FloatArray) -> FloatArray:
+    def divergence_after(self, log_p: FloatArray, log_q: FloatArray) -> FloatArray:
         """The divergence after the draws, of distributions given by log(1-p, p) and log(1-q, q) on the last axis."""
         low, loss = self.masses
         after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - loss) for m in (log_p, log_q)]
@@ -119,7 +119,9 @@ class _Search:
     def outside(self, first: FloatArray, last: FloatArray) -> float:
         """Upper bound for q outside the nodes; `first` is the edge over the lowest node."""
         none, all_ones = _masses(np.array([-np.inf])), _masses(np.array([np.inf]))
-        return float(np.max([self.kept(_masses(first), none), self.kept(all_ones, _masses(last))]))
+        return float(
+            np.max([self.divergence_after(_masses(first), none), self.divergence_after(all_ones, _masses(last))])
+        )
 
     def bounds(self, v: FloatArray, t: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
         """Upper bound for q in each cell, by the tangent at the edge's point t over v."""
@@ -132,9 +134,9 @@ class _Search:
             p = special.expit(t) + slope * (special.expit(at) - special.expit(v))
             rest = special.expit(-t) + slope * (special.expit(-at) - special.expit(-v))
             with np.errstate(divide="ignore", invalid="ignore"):
-                kept = self.kept(np.log(np.stack([np.maximum(rest, 0.0), p], axis=-1)), _masses(at))
+                kept = self.divergence_after(np.log(np.stack([np.maximum(rest, 0.0), p], axis=-1)), _masses(at))
                 found.append(
-                    np.where(rest > 0.0, kept, self.kept(all_ones, _masses(left)))
+                    np.where(rest > 0.0, kept, self.divergence_after(all_ones, _masses(left)))
                 )  # the tangent is cut at p = 1
         worst = np.max(found, axis=0)
         return np.where(np.isnan(worst), np.inf, worst)

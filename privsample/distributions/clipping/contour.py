@@ -123,7 +123,7 @@ def _reachable(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[Nois
             if np.isfinite(rise):
                 far = min(far, (_DEPTH + kernel.strip * deviation + max(rise, 0.0)) / more)
         ends.append(mean + side * max(far, 0.0))
-    low, high = (np.floor(ends[0]), np.ceil(ends[1])) if kernel.whole else ends
+    low, high = (np.floor(ends[0]), np.ceil(ends[1])) if kernel.integer_valued else ends
     found = kernel.exponential(float(low), float(high))
     if found is not None:
         slope, height = found
@@ -144,13 +144,13 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
         tilted = record.tilted(tilt)
     period = _period(record, n, kernel, tilt, tilted)
     plenty = _PLENTY * 2 * np.pi / period
-    cut = _cut(record, tilted, n, tilt, np.pi if kernel.whole else kernel.cut, plenty)
+    cut = _cut(record, tilted, n, tilt, np.pi if kernel.integer_valued else kernel.cut, plenty)
     split = False
-    if cut > plenty and not kernel.whole and np.isinf(kernel.cut):
+    if cut > plenty and not kernel.integer_valued and np.isinf(kernel.cut):
         taken_out = _split_cut(tilted, n, kernel, tilt)
         split, cut = taken_out < cut, min(taken_out, cut)
     terms = cut * period / (2 * np.pi)
-    if kernel.whole:  # an odd number of points on the circle
+    if kernel.integer_valued:  # an odd number of points on the circle
         period = 2.0 * int(period / 2) + 1
         terms = min(terms, period // 2)
     if not terms <= _TERMS:
@@ -210,7 +210,7 @@ def _cut(record: ClippedRecord, tilted: Tilted, n: int, tilt: float, limit: floa
     A result below `plenty` may be far above the smallest such frequency.
     """
     bound = float(np.exp(-_DEPTH / n))
-    if not record.whole and tilted.atom_mass < bound:  # a density with one peak: its part is <= 2 peak / t
+    if not record.integer_valued and tilted.atom_mass < bound:  # a density with one peak: its part is <= 2 peak / t
         limit = min(limit, 2 * tilted.peak / (bound - tilted.atom_mass))
     if limit <= plenty or not tilted.deviation > 0:
         return limit

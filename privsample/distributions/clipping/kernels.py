@@ -36,7 +36,7 @@ class NoiseKernel(Memo, ABC):
 
     __slots__ = ()
     observed: FloatArray
-    whole: bool
+    integer_valued: bool
 
     @property
     @abstractmethod
@@ -90,7 +90,7 @@ class NormalKernel(NoiseKernel):
 
     observed: FloatArray
     noise: Noise
-    whole: bool
+    integer_valued: bool
 
     @cached
     def centre(self) -> float:
@@ -104,7 +104,7 @@ class NormalKernel(NoiseKernel):
 
     @cached
     def _variance(self) -> float:
-        return self.noise.spread**2 / len(self.observed)
+        return self.noise.scale_parameter**2 / len(self.observed)
 
     def log_value(self, s: FloatArray) -> FloatArray:
         """The log density summed over the copies."""
@@ -113,7 +113,7 @@ class NormalKernel(NoiseKernel):
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
         """In closed form; for whole sums with its periodic images, or as a finite sum if the noise is narrow."""
         variance, z = self._variance, tilt + 1j * frequencies
-        if self.whole and variance <= _NARROW:
+        if self.integer_valued and variance <= _NARROW:
             middle, reach = self.centre - variance * tilt, np.sqrt(2 * _STEPS * variance) + 1
             sums = np.arange(np.ceil(middle - reach), np.floor(middle + reach) + 1)
             logs = self._squares(sums - self.centre) - tilt * (sums - self.centre)
@@ -121,7 +121,7 @@ class NormalKernel(NoiseKernel):
             terms = np.exp(-1j * np.outer(frequencies, sums - self.centre)) @ np.exp(logs - largest)
             return np.asarray(terms), largest + self._constant
         shift = variance * tilt * tilt / 2
-        images = (-1, 0, 1) if self.whole else (0,)  # with the phase e^(-2 pi i k centre)
+        images = (-1, 0, 1) if self.integer_valued else (0,)  # with the phase e^(-2 pi i k centre)
         parts = [
             np.exp(variance * (z + 2j * np.pi * k) ** 2 / 2 - shift - 2j * np.pi * k * self.centre) for k in images
         ]
@@ -146,7 +146,7 @@ class NormalKernel(NoiseKernel):
     @cached
     def _constant(self) -> float:
         """log G is this less the square of (s - centre) over twice the variance."""
-        apart = ((self.observed - self.centre) ** 2).sum() / (2 * self.noise.spread**2)
+        apart = ((self.observed - self.centre) ** 2).sum() / (2 * self.noise.scale_parameter**2)
         return float(len(self.observed) * float(self.noise.log_mass(np.array(0.0))) - apart)
 
 
@@ -156,7 +156,7 @@ class LaplaceKernel(NoiseKernel):
 
     observed: FloatArray
     noise: Noise
-    whole: bool
+    integer_valued: bool
 
     @cached
     def centre(self) -> float:
@@ -166,7 +166,7 @@ class LaplaceKernel(NoiseKernel):
     @cached
     def strip(self) -> float:
         """The slope of log G beyond all copies."""
-        return len(self.observed) / self.noise.spread
+        return len(self.observed) / self.noise.scale_parameter
 
     def log_value(self, s: FloatArray) -> FloatArray:
         """The log density summed over the copies."""
@@ -176,10 +176,10 @@ class LaplaceKernel(NoiseKernel):
         """The sum of two tails and of one term for each interval between copies."""
         z: ComplexArray = np.asarray(tilt + 1j * frequencies, dtype=np.complex128)
         seen = np.sort(self.observed)
-        corners = np.ceil(seen) if self.whole else seen
+        corners = np.ceil(seen) if self.integer_valued else seen
         levels = self.log_value(corners) - tilt * (corners - self.centre)
         largest = float(levels.max())
-        first = corners[0] - 1 if self.whole else corners[0]
+        first = corners[0] - 1 if self.integer_valued else corners[0]
         start = float(self.log_value(np.array(first))) - tilt * (first - self.centre) - largest
         turned = np.exp(-1j * np.outer(corners - self.centre, frequencies))
         total = np.exp(start) * np.exp(-1j * frequencies * (first - self.centre)) / self._pole(self.strip - z)
@@ -217,8 +217,12 @@ class LaplaceKernel(NoiseKernel):
     def within(self, low: float, high: float) -> tuple[NoiseKernel, float]:
         """Copies outside [low, high] are moved to the nearer end; log G between the ends changes by a constant."""
         moved = np.clip(self.observed, low, high)
-        off = float(np.abs(self.observed - moved).sum()) / self.noise.spread
-        return (self, 0.0) if off == 0.0 else (LaplaceKernel(observed=moved, noise=self.noise, whole=self.whole), -off)
+        off = float(np.abs(self.observed - moved).sum()) / self.noise.scale_parameter
+        return (
+            (self, 0.0)
+            if off == 0.0
+            else (LaplaceKernel(observed=moved, noise=self.noise, integer_valued=self.integer_valued), -off)
+        )
 
     @property
     def cut(self) -> float:
@@ -227,24 +231,26 @@ class LaplaceKernel(NoiseKernel):
 
     def _pole(self, w: ComplexArray) -> ComplexArray:
         """Inverse of the integral of e^(-w s) over s > 0, or of its sum from 0."""
-        return -np.expm1(-w) if self.whole else w
+        return -np.expm1(-w) if self.integer_valued else w
 
     def _piece(self, w: ComplexArray, gap: float) -> ComplexArray:
         """The integral of e^(w s) over [0, gap], or its sum without the end."""
-        if self.whole:
+        if self.integer_valued:
             at_zero = np.abs(np.expm1(w)) < 1e-12
             return np.where(at_zero, gap, np.expm1(w * gap) / np.where(at_zero, 1.0, np.expm1(w)))
         at_zero = np.abs(w) < 1e-300
         return np.where(at_zero, gap, np.expm1(w * gap) / np.where(at_zero, 1.0, w))
 
 
-def noise_kernel(noise: Noise, observed: FloatArray, *, whole: bool) -> NoiseKernel:
-    """The kernel of noisy copies of a sum, whole or real. Raises TypeError for discrete noise on real sums."""
+def noise_kernel(noise: Noise, observed: FloatArray, *, integer_valued: bool) -> NoiseKernel:
+    """The kernel of noisy copies of an integer-valued or real sum. Raises TypeError for discrete noise on real sums."""
     seen = np.asarray(observed, dtype=np.float64).ravel()
-    if noise.whole and not whole:
-        raise TypeError(f"{noise.name} noise on sums that are not whole has no likelihood: use continuous noise")
+    if noise.integer_valued and not integer_valued:
+        raise TypeError(
+            f"{noise.name} noise on sums that are not integer-valued has no likelihood: use continuous noise"
+        )
     if isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
-        return NormalKernel(observed=seen, noise=noise, whole=whole)
+        return NormalKernel(observed=seen, noise=noise, integer_valued=integer_valued)
     if isinstance(noise, LaplaceNoise | DiscreteLaplaceNoise):
-        return LaplaceKernel(observed=seen, noise=noise, whole=whole)
+        return LaplaceKernel(observed=seen, noise=noise, integer_valued=integer_valued)
     raise TypeError(f"no likelihood is known under {noise.name} noise: use .mcmc()")

@@ -48,7 +48,7 @@ def clipped_posterior(
     TypeError
         If the noise is discrete, and the sum is not.
     """
-    kernel = noise_kernel(noise, observed, whole=record(1.0).whole)
+    kernel = noise_kernel(noise, observed, integer_valued=record(1.0).integer_valued)
 
     def log_prior(u: float) -> float:
         return float(prior.log_density(np.array(np.exp(u)))) + u if positive else float(prior.log_density(np.array(u)))

@@ -66,7 +66,7 @@ class ClippedRecord(ABC):
     """The distribution of one record after clipping, at one value of the parameter."""
 
     __slots__ = ()
-    whole: ClassVar[bool]
+    integer_valued: ClassVar[bool]
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class DensityRecord(ClippedRecord):
     """A record with a log-concave density between its bounds, and atoms at bounds."""
 
     __slots__ = ()
-    whole: ClassVar[bool] = False
+    integer_valued: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -239,7 +239,7 @@ class ClippedPoisson(ClippedRecord):
 
     mean: float
     upper: int
-    whole: ClassVar[bool] = True
+    integer_valued: ClassVar[bool] = True
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -79,7 +79,7 @@ class Model(Memo, ABC):
     ...
     ...     @property
     ...     def neighbouring_posteriors(self):
-    ...         return (ps.GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper, each=3),)
+    ...         return (ps.GammaRateShift(shape=self.shape, rate=self.rate, max_shift=self.upper, shape_per_record=3),)
     >>> model = GammaErlang(shape=2, rate=9, upper=4)
     >>> account = ps.DiffusedPosterior(model=model, n=100, data_weight=0.05).accountant
     >>> print(f"{account.epsilon(1e-6):.3f}")
@@ -127,7 +127,7 @@ class Model(Memo, ABC):
     @cached
     def record_sensitivity(self) -> RecordSensitivity:
         """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
-        return scalar_sensitivity(self.domain.high - self.domain.low, whole=self.domain.whole)
+        return scalar_sensitivity(self.domain.high - self.domain.low, integer_valued=self.domain.integer_valued)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.
@@ -432,7 +432,7 @@ class Model(Memo, ABC):
     @property
     def prior_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior, to which the posterior adds counts; an account checks their range."""
-        return tuple(prior for shift in self.neighbouring_posteriors for prior in shift.counts)
+        return tuple(prior for shift in self.neighbouring_posteriors for prior in shift.pseudo_counts)
 
     @property
     def exact_neighbours(self) -> BetaShifts | None:

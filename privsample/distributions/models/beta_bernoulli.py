@@ -63,7 +63,7 @@ class BetaBernoulli(Model):
     @cached
     def domain(self) -> Domain:
         """{0, 1}, or [0, 1] if `fractional`; a missing record counts as 0."""
-        return Domain(low=0.0, high=1.0, missing=0.0, whole=not self.fractional)
+        return Domain(low=0.0, high=1.0, missing=0.0, integer_valued=not self.fractional)
 
     @property
     def parameter(self) -> str:
@@ -115,7 +115,7 @@ class BetaBernoulli(Model):
     @property
     def neighbouring_posteriors(self) -> tuple[BetaShifts, ...]:
         """Beta posteriors for any sum of the other records; the proof is in docs/notes/posterior.md."""
-        return (BetaShifts(a=self.alpha, b=self.beta, whole=not self.fractional),)
+        return (BetaShifts(a=self.alpha, b=self.beta, integer_valued=not self.fractional),)
 
     def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""

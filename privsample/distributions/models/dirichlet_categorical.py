@@ -69,7 +69,7 @@ class DirichletCategorical(Model):
     @cached
     def domain(self) -> Domain:
         """{0, ..., K-1}; a missing value or a value outside counts as category 0."""
-        return Domain(low=0.0, high=len(self.alpha) - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+        return Domain(low=0.0, high=len(self.alpha) - 1.0, missing=0.0, integer_valued=True, outside_is_missing=True)
 
     @cached
     def likelihood(self) -> tuple[Any, ...]:
@@ -159,7 +159,7 @@ class DirichletCategorical(Model):
         """The two categories with the smallest priors, with all other records in a third category if there is one."""
         first, second = sorted(self.alpha)[:2]
         if len(self.alpha) == 2:
-            return (BetaShifts(a=first, b=second, whole=True),)
+            return (BetaShifts(a=first, b=second, integer_valued=True),)
         return (BetaShift(a=first, b=second),)
 
     def supports_groups(self, prior_weight: float) -> bool:

@@ -116,7 +116,7 @@ class GammaExponential(Model):
         Larger other records increase the rate of both posteriors, and this pair dominates those
         (docs/notes/posterior.md).
         """
-        return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
+        return (GammaRateShift(shape=self.shape, rate=self.rate, max_shift=self.upper),)
 
     def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""

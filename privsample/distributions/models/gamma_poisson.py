@@ -61,7 +61,7 @@ class GammaPoisson(Model):
     @cached
     def domain(self) -> Domain:
         """The set {0, ..., upper}; a missing record is replaced by 0."""
-        return Domain(low=0.0, high=float(self.upper), missing=0.0, whole=True)
+        return Domain(low=0.0, high=float(self.upper), missing=0.0, integer_valued=True)
 
     @property
     def parameter(self) -> str:
@@ -125,7 +125,7 @@ class GammaPoisson(Model):
         Larger other records increase the shape of both posteriors. These pairs are post-processings of the pair here
         (docs/notes/posterior.md).
         """
-        return (GammaShapeShift(shape=self.shape, reach=self.upper),)
+        return (GammaShapeShift(shape=self.shape, max_shift=self.upper),)
 
     def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""

@@ -73,13 +73,15 @@ class CategoricalHMM:
         self,
         histograms: FloatArray,
         sweeps: int,
-        kept: int,
+        last_sweeps: int,
         rng: np.random.Generator,
         *,
         temperature: float = 1.0,
         truncation: float | None = None,
     ) -> Chain:
-        """The last `kept` of `sweeps` Gibbs sweeps from random states: emissions first, then the state of each step.
+        """The last `last_sweeps` of `sweeps` Gibbs sweeps from random states.
+
+        A sweep draws the emissions first, then the state of each step.
 
         Every conditional distribution is tempered at `temperature`; with `truncation` t, each share of K categories is
         truncated to at least t/K.
@@ -91,7 +93,7 @@ class CategoricalHMM:
         for sweep in range(sweeps):
             log_shares = self.draw_emissions(histograms, z, rng, temperature, truncation)
             self._sweep(z, moves, histograms @ log_shares.T, rng, temperature)
-            if sweep >= sweeps - kept:
+            if sweep >= sweeps - last_sweeps:
                 states.append(z.copy())
                 emissions.append(np.exp(log_shares))
                 transitions.append(np.exp(_log_dirichlet(moves + self.transition_prior, rng)))

@@ -138,7 +138,7 @@ class NormalKnownVariance(Model):
     def neighbouring_posteriors(self) -> tuple[NormalShift, ...]:
         """A record changes from one bound to the other."""
         low, high = self.bounds
-        return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
+        return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, record_range=high - low),)
 
     def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""

@@ -24,7 +24,7 @@ class LinearRegression(MomentModel):
     statistic is the vector of the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over the records, where i and j are features
     or the target, s = u / sqrt(d), and d is the number of columns. Replacing one record changes the statistic by at
     most 2 in L2 norm. The posterior ignores the clipping. Noise-aware inference models the scaled features as normal,
-    with priors of scale `spread` on their means and standard deviations.
+    with priors of scale `feature_prior_scale` on their means and standard deviations.
 
     Data are a pair (rows of shape (n, features), targets of shape (n,)).
 
@@ -40,7 +40,7 @@ class LinearRegression(MomentModel):
         Scale of the prior of the variance, finite and > 0, in squared units of the target.
     observations : float, default 1
         Pseudo-observations of the prior on the coefficients, finite and > 0.
-    spread : float, default 0.5
+    feature_prior_scale : float, default 0.5
         Scale of the priors on means and standard deviations of the scaled features, finite and > 0.
     public : tuple of float, default ()
         Statistic of public records that update the prior; see `with_public_data`.
@@ -69,7 +69,7 @@ class LinearRegression(MomentModel):
     shape: float
     scale: float
     observations: float = 1.0
-    spread: float = 0.5
+    feature_prior_scale: float = 0.5
     public: tuple[float, ...] = ()
     public_n: int = 0
 
@@ -80,7 +80,11 @@ class LinearRegression(MomentModel):
             raise ValueError("feature_bounds must hold a pair (low, high) for each feature, at least one")
         set_fields(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
         set_fields(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
-        set_fields(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
+        set_fields(
+            self,
+            observations=positive(observations=self.observations),
+            feature_prior_scale=positive(feature_prior_scale=self.feature_prior_scale),
+        )
         set_fields(self, public=tuple(number(**{f"public[{j}]": x}) for j, x in enumerate(listed(public=self.public))))
         set_fields(self, public_n=nonnegative_integer(public_n=self.public_n))
 
@@ -191,7 +195,7 @@ class LinearRegression(MomentModel):
             shape=self.shape,
             scale=self.scale,
             observations=self.observations,
-            spread=self.spread,
+            feature_prior_scale=self.feature_prior_scale,
             public=tuple(total),
             public_n=self.public_n + n,
         )
@@ -203,9 +207,9 @@ class LinearRegression(MomentModel):
         prior.
         """
         width = len(self.feature_bounds)
-        mean = self.spread * rng.standard_normal(width)
-        root = np.tril(self.spread / 2 * rng.standard_normal((width, width)), -1)
-        root[np.diag_indices(width)] = self.spread * np.abs(rng.standard_normal(width))
+        mean = self.feature_prior_scale * rng.standard_normal(width)
+        root = np.tril(self.feature_prior_scale / 2 * rng.standard_normal((width, width)), -1)
+        root[np.diag_indices(width)] = self.feature_prior_scale * np.abs(rng.standard_normal(width))
         scaled = mean + rng.standard_normal((n, width)) @ root.T
         middles, halves = self.moments.middles, self.moments.units * self.moments.radius
         features = middles[:-1] + halves[:-1] * scaled

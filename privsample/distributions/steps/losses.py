@@ -113,7 +113,7 @@ class ConvexLoss(ABC):
         return self.features + int(self.intercept)
 
     @property
-    def reach(self) -> float:
+    def max_row_norm(self) -> float:
         """The largest L2 norm of a row, including the constant entry of the intercept, rounded up."""
         return float(np.hypot(self.norm, float(self.intercept))) * _UP
 
@@ -147,14 +147,14 @@ class ConvexLoss(ABC):
         return min(largest + _LOST, 1.0)  # rounded up: a million steps raise it to the power two million
 
 
-def _largest_scaled_distance(reach: float, constant: Real, slope: Real) -> FloatArray:
-    """Largest |c z - c' z'| over |z|, |z'| <= reach and 0 <= c <= constant + slope e.z/reach, |e| = 1.
+def _largest_scaled_distance(max_norm: float, constant: Real, slope: Real) -> FloatArray:
+    """Largest |c z - c' z'| over |z|, |z'| <= max_norm and 0 <= c <= constant + slope e.z/max_norm, |e| = 1.
 
-    The maximum of 2 reach cos a (constant + slope sin a), where slope cos 2a = constant sin a: docs/notes/sgd.md.
+    The maximum of 2 max_norm cos a (constant + slope sin a), where slope cos 2a = constant sin a: docs/notes/sgd.md.
     """
     y, k = np.asarray(constant, dtype=np.float64), np.asarray(slope, dtype=np.float64)
     sine = 2.0 * k / (y + np.hypot(y, np.sqrt(8.0) * k))
-    return np.asarray(2.0 * reach * np.sqrt(1.0 - sine * sine) * (y + k * sine) * _UP)
+    return np.asarray(2.0 * max_norm * np.sqrt(1.0 - sine * sine) * (y + k * sine) * _UP)
 
 
 def _checked(loss: Any) -> None:
@@ -212,18 +212,18 @@ class LogisticLoss(ConvexLoss):
         Each line above sigma on [-k, k] gives a bound; the lines used are tangents at u in (0, k] (docs/notes/sgd.md,
         section 1).
         """
-        k = self.reach * self.radius
+        k = self.max_row_norm * self.radius
         u = min(k, _FLAT) * _TOUCHING
         height, slope = special.expit(u), special.expit(u) * special.expit(-u)
         constant = height - u * slope + _RAISED
         above = constant - k * slope >= special.expit(-k) + _RAISED / 2  # sigma is convex on [-k, 0]
-        found = _largest_scaled_distance(self.reach, constant[above], k * slope[above])
-        return float(min(found.min(initial=np.inf), 2.0 * self.reach))
+        found = _largest_scaled_distance(self.max_row_norm, constant[above], k * slope[above])
+        return float(min(found.min(initial=np.inf), 2.0 * self.max_row_norm))
 
     @property
     def smoothness(self) -> float:
         """The smoothness norm^2/4 + penalty."""
-        return self.reach * self.reach / 4 + self.penalty
+        return self.max_row_norm * self.max_row_norm / 4 + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """The derivatives -y sigma(-y s)."""
@@ -286,12 +286,12 @@ class SquaredLoss(ConvexLoss):
 
         Exact for two or more coefficients and no intercept, otherwise an upper bound (docs/notes/sgd.md, section 1).
         """
-        return float(_largest_scaled_distance(self.reach, self.target, self.reach * self.radius))
+        return float(_largest_scaled_distance(self.max_row_norm, self.target, self.max_row_norm * self.radius))
 
     @property
     def smoothness(self) -> float:
         """The smoothness norm^2 + penalty."""
-        return self.reach * self.reach + self.penalty
+        return self.max_row_norm * self.max_row_norm + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """The derivatives s - y."""

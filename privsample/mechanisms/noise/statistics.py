@@ -51,7 +51,7 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
 def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
     reach = float(model.record_sensitivity.differences.max())
-    discrete = noise.startswith("discrete") if noise else model.record_sensitivity.whole
+    discrete = noise.startswith("discrete") if noise else model.record_sensitivity.integer_valued
     return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
@@ -123,11 +123,14 @@ class NoisyStatistics(ConjugateMechanism):
 
     def __post_init__(self) -> None:
         _checked(self.model, self.noise)
-        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.whole else "laplace"))
-        set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.spread)
+        set_fields(
+            self,
+            noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.integer_valued else "laplace"),
+        )
+        set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.scale_parameter)
         if not one_of(self.sampler, get_args(Sampler)):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
-        if self.sampler == "opendp" and not self.distribution.whole:
+        if self.sampler == "opendp" and not self.distribution.integer_valued:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
         self._check_draws()
         self.accountant  # noqa: B018 - building it checks the rest

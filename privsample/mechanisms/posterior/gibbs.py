@@ -54,10 +54,10 @@ class PrivateGibbsHMM(Mechanism):
     - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
       bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
 
-    `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (kept, steps),
-    "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code that is
-    missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one state
-    the model is naive Bayes; give it one step.
+    `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (R, steps),
+    "emissions" (R, states, cells) and "transitions" (R, states, states) of the last R = `released_sweeps` sweeps.
+    A code that is missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`.
+    With one state the model is naive Bayes; give it one step.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class PrivateGibbsHMM(Mechanism):
         The shares of K categories are at least `truncation`/K, in (0, 1/2); used with `temperature`.
     sweeps : int, default 200
         Number of updates of all states, >= 1.
-    kept : int, optional
-        Number of last sweeps that are released, in 1, ..., `sweeps`. By default the second half.
+    released_sweeps : int, optional
+        Number of sweeps that are released, in 1, ..., `sweeps`: the last ones. By default the second half.
     emission_prior : float, default 1.0
         Concentration of the symmetric Dirichlet prior of the emissions, > 0.
     transition_prior : float, default 1.0
@@ -115,7 +115,7 @@ class PrivateGibbsHMM(Mechanism):
     temperature: float | None = None
     truncation: float = 0.1
     sweeps: int = 200
-    kept: int | None = None
+    released_sweeps: int | None = None
     emission_prior: float = 1.0
     transition_prior: float = 1.0
     unit: str = "record"
@@ -132,7 +132,7 @@ class PrivateGibbsHMM(Mechanism):
             "scale": "the scale of the noise on the histograms; or give --temperature",
             "truncation": "K categories have shares of at least this over K (default: 0.1)",
             "sweeps": "the number of Gibbs sweeps (default: 200)",
-            "kept": "the number of last sweeps that are released (default: half of them)",
+            "released_sweeps": "the number of last sweeps that are released (default: half of them)",
             "emission_prior": "the Dirichlet prior of the emissions (default: 1)",
             "transition_prior": "the Dirichlet prior of the transitions (default: 1)",
         },
@@ -144,13 +144,17 @@ class PrivateGibbsHMM(Mechanism):
         set_fields(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
         set_fields(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
         set_fields(self, sweeps=positive_integer(sweeps=self.sweeps))
-        kept = (self.sweeps + 1) // 2 if self.kept is None else positive_integer(kept=self.kept)
-        if not kept <= self.sweeps:
-            raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {kept}")
-        set_fields(self, kept=kept)
+        released_sweeps = (
+            (self.sweeps + 1) // 2
+            if self.released_sweeps is None
+            else positive_integer(released_sweeps=self.released_sweeps)
+        )
+        if not released_sweeps <= self.sweeps:
+            raise ValueError(f"released_sweeps must be at most sweeps = {self.sweeps}, got {released_sweeps}")
+        set_fields(self, released_sweeps=released_sweeps)
         check_memory(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
         each = len(self.entries) + model.states * (model.cells + model.states)
-        check_memory(kept * each, lower="kept, states or categories")
+        check_memory(released_sweeps * each, lower="released_sweeps, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -178,9 +182,9 @@ class PrivateGibbsHMM(Mechanism):
 
     @property
     def _last_sweeps(self) -> int:
-        """`kept`, which is a number once the fields are checked."""
-        assert self.kept is not None
-        return self.kept
+        """`released_sweeps`, which is a number once the fields are checked."""
+        assert self.released_sweeps is not None
+        return self.released_sweeps
 
     @property
     def n(self) -> int:
@@ -230,7 +234,7 @@ class PrivateGibbsHMM(Mechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """One example with noisy histograms and one with tempered updates."""
-        small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "kept": 1}
+        small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "released_sweeps": 1}
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
         bug = "the updates are too cold"
         return (
@@ -337,7 +341,7 @@ class PrivateGibbsHMM(Mechanism):
         Returns
         -------
         numpy.ndarray of float
-            The log of each step's likelihood averaged over the kept sweeps, in nats, shape (steps,).
+            The log of each step's likelihood averaged over the released sweeps, in nats, shape (steps,).
         """
         return self.model.log_predictive(Chain(**release.draws), histograms)
 
@@ -365,7 +369,7 @@ class PrivateGibbsHMM(Mechanism):
     def _domains(self) -> list[Domain]:
         """The domain of each feature; values that are missing or out of range count as category 0."""
         return [
-            Domain(low=0.0, high=count - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+            Domain(low=0.0, high=count - 1.0, missing=0.0, integer_valued=True, outside_is_missing=True)
             for count in self.categories
         ]
 

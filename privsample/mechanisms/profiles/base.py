@@ -194,7 +194,7 @@ class ProfileMechanism(Mechanism):
     def domain(self) -> Domain:
         """The symbols {0, ..., d-1}; values that are missing or outside count as `missing`."""
         high = self.graph.symbols - 1.0
-        return Domain(low=0.0, high=high, missing=float(self.missing), whole=True, outside_is_missing=True)
+        return Domain(low=0.0, high=high, missing=float(self.missing), integer_valued=True, outside_is_missing=True)
 
     def code_count(self) -> int:
         """The number of symbols, if each source is observed once. Raises ValueError otherwise."""

@@ -21,7 +21,7 @@ def shape_p_value(distribution: Noise, draws: ArrayLike) -> float:
     Raises: ValueError.
     """
     found = _checked_draws(draws)
-    if not distribution.whole:
+    if not distribution.integer_valued:
         return float(stats.kstest(found, lambda x: _cumulative(distribution, x)).pvalue)
     if np.any(found != np.rint(found)):
         return 0.0
@@ -50,7 +50,7 @@ def scale_p_value(distribution: Noise, draws: ArrayLike) -> float:
     shape = 4 * len(found) * variance**3 / third**2 if third > 0.0 else 0.0
     if not shape >= _SMOOTH:
         raise ValueError(f"{len(found)} draws are too few to test the scale of noise that is nearly always 0")
-    excess = float(((np.abs(found) / distribution.spread) ** power).mean()) - mean
+    excess = float(((np.abs(found) / distribution.scale_parameter) ** power).mean()) - mean
     total = max(shape + excess * np.sqrt(len(found) / variance * shape), 0.0)
     below, above = special.gammainc(shape, total), special.gammaincc(shape, total)
     return float(min(2 * min(below, above), 1.0))
@@ -64,8 +64,8 @@ def p_value(distribution: Noise, draws: ArrayLike) -> float:
 def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
     """Return possible lower ends of cells and the probability below each."""
     reach = int(np.ceil(distribution.quantile_bound(_TAIL)))
-    starts = np.arange(-reach, reach + 2, max(int(distribution.spread) // _ACROSS, 1), dtype=np.float64)
-    if distribution.spread > _WIDE:
+    starts = np.arange(-reach, reach + 2, max(int(distribution.scale_parameter) // _ACROSS, 1), dtype=np.float64)
+    if distribution.scale_parameter > _WIDE:
         return starts, _cumulative(distribution, starts - np.float64(0.5))
     masses = np.exp(distribution.log_mass(np.arange(-reach, reach + 1, dtype=np.float64)))
     return starts, np.append(0.0, np.cumsum(masses))[(starts + reach).astype(np.int64)]
@@ -73,11 +73,11 @@ def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
 
 def _moments(distribution: Noise, power: int) -> tuple[float, float, float]:
     """Mean, variance and third central moment of (|x| / spread)^power."""
-    if not distribution.whole or distribution.spread > _WIDE:
+    if not distribution.integer_valued or distribution.scale_parameter > _WIDE:
         return (1.0, 1.0, 2.0) if power == 1 else (1.0, 2.0, 8.0)
     reach = int(np.ceil(distribution.quantile_bound(_TAIL)))
     ks = np.arange(-reach, reach + 1, dtype=np.float64)
-    masses, values = np.exp(distribution.log_mass(ks)), (np.abs(ks) / distribution.spread) ** power
+    masses, values = np.exp(distribution.log_mass(ks)), (np.abs(ks) / distribution.scale_parameter) ** power
     mean = float(masses @ values)
     return mean, float(masses @ (values - mean) ** 2), float(masses @ (values - mean) ** 3)
 
@@ -88,7 +88,7 @@ def _cumulative(distribution: Noise, x: FloatArray) -> FloatArray:
     """
     if isinstance(distribution, LaplaceNoise | DiscreteLaplaceNoise):
         return np.asarray(stats.laplace.cdf(x, scale=distribution.scale))
-    return np.asarray(special.ndtr(x / distribution.spread))
+    return np.asarray(special.ndtr(x / distribution.scale_parameter))
 
 
 def _checked_draws(draws: ArrayLike) -> FloatArray:

@@ -202,7 +202,7 @@ def _tempered(seed: int = 47) -> Result:
         by="temperature",
         truncation=TRUNCATION,
         sweeps=TEMPERED_SWEEPS,
-        kept=TEMPERED_SWEEPS // 2,
+        released_sweeps=TEMPERED_SWEEPS // 2,
     )
     rng, noisy = np.random.default_rng(seed), most_frequent(noisy_chain()[0])
     found = []
@@ -222,7 +222,7 @@ def _tempered(seed: int = 47) -> Result:
     ]
     often, last = found[0]
     panels = [
-        (f"one release at ε = {EPSILON:g}: most frequent state of the last {made.kept} sweeps", often),
+        (f"one release at ε = {EPSILON:g}: most frequent state of the last {made.released_sweeps} sweeps", often),
         ("the same release: states in the last sweep", last),
     ]
     words = "flights an hour late or cancelled in the records, on the days of each state (upper panel)"

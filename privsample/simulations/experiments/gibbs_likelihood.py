@@ -119,7 +119,7 @@ def _mechanism(states: int, entries: tuple[int, ...], way: str, epsilon: float) 
     """Every sweep of the tempered way is released, and the later half of them used; naive Bayes needs one sweep."""
     sweeps = SWEEPS["tempered" if way in TRUNCATIONS else way] if states > 1 else 1
     by: Literal["scale", "temperature"] = "temperature" if way in TRUNCATIONS else "scale"
-    shared: dict[str, Any] = {"sweeps": sweeps, "kept": max(sweeps // 2, 1), "target": DP(epsilon=epsilon)}
+    shared: dict[str, Any] = {"sweeps": sweeps, "released_sweeps": max(sweeps // 2, 1), "target": DP(epsilon=epsilon)}
     shared |= {"truncation": TRUNCATIONS[way]} if way in TRUNCATIONS else {}
     return PrivateGibbsHMM.calibrate(states=states, categories=CATEGORIES, entries=entries, by=by, **shared)
 

@@ -88,14 +88,14 @@ def _output_noise(made: NoisyProjectedSGD, epsilon: float) -> float:
     Source: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1, whose noise is of another distribution: this one needs
     less.
     """
-    moved = 2.0 * made.loss.reach / (made.n * RIDGE)
+    largest_move = 2.0 * made.loss.max_row_norm / (made.n * RIDGE)
     account = smallest(
         lambda noise: GaussianAccountant(sensitivity=1.0, noise_std=noise),
         lambda account: account,
         DP(epsilon=epsilon, delta=DELTA),
         advice="",
     )
-    return moved * account.noise_std
+    return largest_move * account.noise_std
 
 
 def _score(w: FloatArray, parts: Parts) -> float:

@@ -58,7 +58,7 @@ def test_bad_accounts_spend_nothing(made, path):
     ):
         with pytest.raises(NotRegistered, match=r"Homemade is not registered.*nothing was.*spent.*privsample.register"):
             step()
-    with pytest.raises(TypeError, match="label must be text, got set"):
+    with pytest.raises(TypeError, match="label must be a string, got set"):
         ledger.spend(pure(0.1), label={1})
     assert unchanged(ledger, ())
     fixed = Ledger(path.with_name("fixed"), budget=BUDGET, relation=ReplaceOne(n=100), dataset="toy")

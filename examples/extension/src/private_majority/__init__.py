@@ -6,7 +6,7 @@ import numpy as np
 
 import privsample as ps
 
-ANSWER = ps.Domain(low=0, high=1, missing=0, whole=True)
+ANSWER = ps.Domain(low=0, high=1, missing=0, integer_valued=True)
 
 
 @ps.register(package="private-majority")
