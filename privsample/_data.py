@@ -67,14 +67,14 @@ def category_names(names: Any, count: int) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in given):
         raise TypeError("names must be a sequence of texts that are not empty, one for each category")
     if not all(map(is_encodable, given)):
-        raise ValueError("names must hold text that UTF-8 can encode, got lone surrogates")
+        raise ValueError("names must be strings that UTF-8 can encode, got lone surrogates")
     if given and (len(given) != count or len(set(given)) != count):
         raise ValueError(f"names must hold {count} distinct names, one for each category, got {len(set(given))}")
     return tuple(map(str, given))
 
 
 _TEXT_COLUMN = (
-    "data must be numbers or booleans, and the column is one of text; encode it by a public rule first, such as 1 for "
+    "data must be numbers or booleans, but the column holds text; encode it by a public rule first, such as 1 for "
     "'yes' and 0 for all else"
 )
 

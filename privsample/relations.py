@@ -32,7 +32,7 @@ class Relation(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
+        """The pairs of neighbours as a noun phrase that completes the sentence "Neighbouring datasets are ..."."""
 
     @property
     @abstractmethod
@@ -69,9 +69,14 @@ def related(relation: object) -> Relation:
     return relation
 
 
-def _words(unit: str, members: int) -> str:
-    """The unit, or a group of units, as a noun."""
-    return unit if members == 1 else f"group of {members} ({unit})"
+def _number_of(unit: str, members: int) -> str:
+    """How many units differ: "one record", or "at most 3 records" for groups."""
+    return f"one {unit}" if members == 1 else f"at most {count_noun(members, unit)}"
+
+
+def _name(relation: str, members: int) -> str:
+    """The name of the relation, with the size of groups."""
+    return relation if members == 1 else f"{relation}, groups of {members}"
 
 
 @frozen_value
@@ -108,12 +113,13 @@ class AddRemove(Relation):
     @property
     def change(self) -> str:
         """What differs between two neighbours, as a clause."""
-        return f"one {_words(self.unit, self.members)} is added or removed"
+        return f"{_number_of(self.unit, self.members)} {'is' if self.members == 1 else 'are'} added or removed"
 
     @property
     def description(self) -> str:
-        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
-        return f"one holds one {_words(self.unit, self.members)} more than the other"
+        """The pairs of neighbours as a noun phrase that completes the sentence "Neighbouring datasets are ..."."""
+        differing = _number_of(self.unit, self.members)
+        return f"datasets that differ by the addition or removal of {differing} ({_name('add/remove', self.members)})"
 
     def group(self, size: int) -> "AddRemove":
         """The relation that allows `size` times as many units to be added or removed."""
@@ -158,12 +164,15 @@ class ReplaceOne(Relation):
     @property
     def change(self) -> str:
         """What differs between two neighbours, as a clause."""
-        return f"one {_words(self.unit, self.members)} is replaced by another"
+        if self.members > 1:
+            return f"{_number_of(self.unit, self.members)} are replaced by others"
+        return f"one {self.unit} is replaced by another"
 
     @property
     def description(self) -> str:
-        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
-        return f"both are of one size, {self.n}, and one {_words(self.unit, self.members)} was replaced by another"
+        """The pairs of neighbours as a noun phrase that completes the sentence "Neighbouring datasets are ..."."""
+        size, differing = count_noun(self.n, self.unit), _number_of(self.unit, self.members)
+        return f"datasets of {size} that differ in {differing} ({_name('replace-one', self.members)})"
 
     def group(self, size: int) -> "ReplaceOne":
         """The relation that allows `size` times as many units to be replaced, at most all `n`."""
@@ -233,9 +242,9 @@ class ProfileEdge(Relation):
 
     @property
     def description(self) -> str:
-        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
+        """The pairs of neighbours as a noun phrase that completes the sentence "Neighbouring datasets are ..."."""
         size = f"{count_noun(len(self.graph), 'profile')} with {count_noun(len(self.graph.edges), 'edge')}"
-        return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"
+        return f"observations from two profiles that an edge joins ({size})"
 
     def group(self, size: int) -> "ProfileEdge":
         """The relation that compares profiles at most `size` edges apart."""

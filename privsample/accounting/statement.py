@@ -53,7 +53,7 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
         )
     limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "none"
     return (
-        f"{promise} Two datasets count as neighbours when {account.relation.description}. "
+        f"{promise} Neighbouring datasets are {account.relation.description}. "
         f"Assumptions: {limits}. Source of the bound: {account.source}."
     )
 

@@ -93,7 +93,7 @@ def checked_coords(**named: Any) -> dict[str, tuple[str, ...]]:
         if len(set(members)) != len(members):
             raise ValueError(f"{argument}[{axis!r}] must hold distinct names, got {len(members)} with repetitions")
         if not all(map(is_encodable, (axis, *members))):
-            raise ValueError(f"{argument}[{axis!r}] must hold text that UTF-8 can encode, got lone surrogates")
+            raise ValueError(f"{argument}[{axis!r}] must hold strings that UTF-8 can encode, got lone surrogates")
         found[axis] = members
     return found
 

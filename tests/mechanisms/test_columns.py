@@ -51,7 +51,7 @@ def test_arrow_columns_of_categories_are_read_by_what_the_categories_are():
         assert SUM.validate(encoded).facts == {"missing": 1}
         assert ps.read_column(encoded)[[0, 1, 3]].tolist() == [1.0, 0.0, 1.0]
     for column in (pa.chunked_array([pa.array(WORDS).dictionary_encode()]), pa.chunked_array([pa.array(WORDS)])):
-        with pytest.raises(ps.errors.SchemaError, match="the column is one of text") as caught:
+        with pytest.raises(ps.errors.SchemaError, match="the column holds text") as caught:
             SUM.validate(column)
         assert "Zaphod" not in str(caught.value)
 
@@ -62,7 +62,7 @@ def test_pandas_columns_of_booleans_are_ones_and_zeros():
         column = pd.Series([True, False, None, True], dtype=kind)
         assert SUM.validate(column).facts == {"missing": 1}
         assert ps.read_column(column)[[0, 1, 3]].tolist() == [1.0, 0.0, 1.0]
-    with pytest.raises(ps.errors.SchemaError, match="the column is one of text"):
+    with pytest.raises(ps.errors.SchemaError, match="the column holds text"):
         SUM.release(pd.Series(["yes", "no", "no", "yes"]).astype("category"))
 
 

@@ -260,7 +260,7 @@ def _combined_cost(releases: list[Release], delta: float) -> list[Section]:
         assert isinstance(total, Accountant)
         named = [(f"{release.mechanism.title}, {release_size(release)}", release.account) for release in members]
         rows = [(label, price(account, delta)) for label, account in [*named, ("all together", total)]]
-        columns = (f"neighbouring datasets: {relation.description}", f"epsilon at delta = {small(delta)}")
+        columns = (f"neighbouring relation: {relation.description}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))
     lead = (
         "If several of these releases were computed from the same records, an observer of all of them can learn more "
