@@ -95,7 +95,7 @@ def draw(
     right.set_yticks([0.005, 0.01, 0.02, 0.05], ["0.005", "0.01", "0.02", "0.05"])
     right.minorticks_off()
     right.set_ylim(bottom=0.005)
-    right.set(xlabel="ε, nats", ylabel="mean error of a share", title="Simulated surveys")
+    right.set(xlabel="ε (nats)", ylabel="mean error of a share", title="Simulated surveys")
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

@@ -108,7 +108,7 @@ def draw(rows: list[dict[str, float]], path: Path) -> None:
         ["0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"],
     )
     axes.minorticks_off()
-    axes.set(xlabel="ε, nats", ylabel="error of a role's histogram (total variation)")
+    axes.set(xlabel="ε (nats)", ylabel="error of a role's histogram (total variation)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.legend(frameon=False)

@@ -25,6 +25,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import Kind, View
 from privsample.accounting.statement import shown_delta, shown_epsilon
+from privsample.plots.style import BLUE, DELTA, EPSILON, ORANGE
 from privsample.simulations.report import figures
 
 log = logging.getLogger(__name__)
@@ -175,17 +176,17 @@ def cost_picture(account: Accountant, delta: float) -> Any:
         figure = figure_class(figsize=(4.8, 3.1), layout="constrained")
         axes = figure.subplots()
         label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
-        axes.plot(*curve(account, least), color=figures.BLUE, label=label)
+        axes.plot(*curve(account, least), color=BLUE, label=label)
         if account.infinity_mass == 0.0:
             epsilons, at = figures.by_renyi(account, least)
             kept = (epsilons > 0) & np.isfinite(epsilons)
-            style = {"color": figures.ORANGE, "linestyle": (0, (4, 2)), "label": "from the Rényi curve alone"}
+            style = {"color": ORANGE, "linestyle": (0, (4, 2)), "label": "from the Rényi curve alone"}
             axes.plot(epsilons[kept], at[kept], **style)
         epsilon, words = figures.mark(account, delta)
-        axes.plot([epsilon], [delta], "o", color=figures.BLUE, clip_on=False)
-        place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": figures.BLUE}
+        axes.plot([epsilon], [delta], "o", color=BLUE, clip_on=False)
+        place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": BLUE}
         axes.annotate(words, (epsilon, delta), (-7, -5), **place)
-        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε (nats)", ylabel="δ")
+        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel=EPSILON, ylabel=DELTA)
         axes.minorticks_off()
         figure.legend(loc="outside upper left", ncols=2)
     return figure

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-# Okabe and Ito 2008: told apart by readers with any colour vision, and in print.
-_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#767676"]
+from privsample.plots.style import COLOURS
+
 _STYLE = {
     "figure.figsize": (4.8, 3.1),
     "figure.constrained_layout.use": True,
@@ -32,7 +32,7 @@ def configure() -> None:
     mpl.rcdefaults()
     settings: Any = mpl.rcParams
     settings.update(_STYLE)
-    settings["axes.prop_cycle"] = cycler(color=_COLOURS)
+    settings["axes.prop_cycle"] = cycler(color=COLOURS)
 
 
 def to_svg(value: Any) -> bytes:

@@ -6,7 +6,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
+BLUE, ORANGE, GREEN, GREY = COLOURS = ("#0072B2", "#D55E00", "#009E73", "#767676")
+SKY = "#56B4E9"  # a further colour of the same authors, for a fifth curve
 EPSILON, DELTA, DIVERGENCE = "ε (nats)", "δ", "Rényi divergence (nats)"  # labels of axes, with their units
 
 

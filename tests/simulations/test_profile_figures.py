@@ -90,7 +90,7 @@ def test_tables_hold_every_point():
     curves = Curves(
         title="t",
         names=("x", "y"),
-        x_label="x, nats",
+        x_label="x (nats)",
         y_label="y of it",
         x=np.array([1.0, 2.0]),
         labels=("a",),

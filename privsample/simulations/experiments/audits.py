@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from privsample.plots.style import BLUE, ORANGE
 from privsample.simulations.audit.batch import AuditResult
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement
-from privsample.simulations.report.figures import BLUE, ORANGE
 
 _MAX_COLUMNS = 6  # largest number of panels in a row
 
@@ -65,6 +65,6 @@ def _plot(figure: Any, results: Sequence[AuditResult]) -> None:
         axes.set(ylim=(0.0, None))
     for axes in panels[len(results) :]:
         axes.set_visible(False)
-    figure.supxlabel("ε, nats")
+    figure.supxlabel("ε (nats)")
     figure.supylabel("δ")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2 if len(results) > 1 else 1)

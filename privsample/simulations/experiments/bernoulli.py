@@ -11,6 +11,7 @@ from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.accounting.postprocessing.bernoulli_bounds import binary_log_odds, symmetric_renyi
 from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.bernoulli_search import Corners
 from privsample.simulations.experiments.findings import (
@@ -22,7 +23,6 @@ from privsample.simulations.experiments.findings import (
     largest_at,
 )
 from privsample.simulations.experiments.labels import label_lines
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 UPPER, LOWER, ASYMPTOTE = "our proven upper bound", "the paper's lower bound", "the paper's asymptote"
 POSTPROCESSING = "the paper's post-processing bound"
@@ -238,7 +238,7 @@ def _plot(figure: Any, drawn: Curves, tried: Tried, columns: int) -> None:
     for axes, below in grid.T:
         axes.plot([1e-3, 100], [1e-3, 100], color=GREY, linestyle=(0, (1, 1.2)), linewidth=1.3, zorder=1)
         axes.set(xlim=(0.01, 100), ylim=(3e-3, 100))
-        below.set(ylim=(0, 1.6), yticks=[0, 0.5, 1, 1.5], xlabel="ε of the parameter, nats")
+        below.set(ylim=(0, 1.6), yticks=[0, 0.5, 1, 1.5], xlabel="ε of the parameter (nats)")
         axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axes.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         for one in (axes, below):
@@ -246,8 +246,8 @@ def _plot(figure: Any, drawn: Curves, tried: Tried, columns: int) -> None:
     first, last = grid[0][0], grid[0][-1]
     first.annotate("ε of the draws =\nε of the parameter", (25, 45), color=GREY, fontsize=8, ha="right", va="center")
     label_lines(last, gap=0.07)
-    first.set_ylabel("ε of the draws, nats:\nour upper bound")
-    grid[1][0].set_ylabel("upper bound −\nlower bound, nats")
+    first.set_ylabel("ε of the draws (nats):\nour upper bound")
+    grid[1][0].set_ylabel("upper bound −\nlower bound (nats)")
     title = (
         "k draws of d Bernoulli coordinates with probabilities in [c, 1 − c]; Rényi divergences of order "
         f"{drawn[0][0].order:g}"
@@ -346,7 +346,7 @@ def _plot_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) 
         axes.plot(np.array(found["epsilon"])[mine], ratio[mine], "o", color=colour, label=f"d = {d}")
     axes.axhline(1.0, color=GREY, linewidth=1.0, label="conjectured value")
     axes.set_title(f"{len(ratio)} random choices of d, k ≤ 2, c, order and ε")
-    axes.set(xscale="log", xlabel="ε of the parameter, nats", ylabel="largest divergence found /\nconjectured value")
+    axes.set(xscale="log", xlabel="ε of the parameter (nats)", ylabel="largest divergence found /\nconjectured value")
     axes.set_xticks([0.1, 1], ["0.1", "1"])
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.legend()

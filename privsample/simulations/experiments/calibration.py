@@ -13,9 +13,9 @@ from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Statement, Table, compared
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = NormalUnknownVariance(mean=0.0, observations=1.0, shape=4.0, scale=2.0, bounds=(-3.0, 3.0))
 SETTINGS = tuple((n, epsilon) for n in (20, 1000) for epsilon in (0.3, 1.0))

@@ -8,9 +8,9 @@ import numpy as np
 
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.plots.style import BLUE, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared
-from privsample.simulations.report.figures import BLUE, ORANGE
 
 DELTA = 1e-6
 DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()

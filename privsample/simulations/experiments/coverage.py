@@ -15,9 +15,9 @@ from privsample._checks import FloatArray
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, value_at
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 LEVEL = 0.9
 SIZES, EPSILONS = (20, 200, 1000), (0.1, 0.3, 1.0)

@@ -11,6 +11,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, MultilevelRelease, OrnsteinUhlenbeck
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
@@ -22,7 +23,6 @@ from privsample.simulations.experiments.findings import (
     largest_at,
 )
 from privsample.simulations.experiments.labels import label_lines
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DIMENSIONS = np.unique(np.round(np.geomspace(1.0, 1000.0, 25)))
 RATES = np.geomspace(1e-3, 10, 25)

@@ -12,9 +12,9 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.noise import LaplaceNoise
+from privsample.plots.style import BLUE, GREEN, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
-from privsample.simulations.report.figures import BLUE, GREEN, ORANGE
 
 SHARE, EPSILON, HELD = 0.3, 1.0, 0.2
 TEMPERATURE = 2 * np.log((1 - HELD) / HELD) / EPSILON

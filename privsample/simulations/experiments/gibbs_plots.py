@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
+from privsample.plots.style import BLUE, GREY, ORANGE, SKY
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LEAST_LOSS = 1e-5  # nats a flight: the lower edge of the picture
-SKY = "#56B4E9"  # with the others of `figures`
 _STATES = ("#d9e6f2", "#74a9d6", "#08306b")  # light to dark: distinguishable in print too
 
 
@@ -90,10 +89,10 @@ def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Map
             shown = np.maximum(loss, _LEAST_LOSS)
             bars = np.array([shown - np.maximum(loss - reach, _LEAST_LOSS), np.maximum(loss + reach - shown, 0.0)])
             axes.errorbar(epsilons, shown, yerr=bars, fmt=style, color=colour, markersize=4, capsize=3, label=label)
-        axes.set(xscale="log", yscale="log", title=title, xlabel="ε, nats", ylim=(_LEAST_LOSS, 2.0))
+        axes.set(xscale="log", yscale="log", title=title, xlabel="ε (nats)", ylim=(_LEAST_LOSS, 2.0))
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    figure.axes[0].set_ylabel("loss of held-out log likelihood\nper flight, nats")
+    figure.axes[0].set_ylabel("loss of held-out log likelihood\nper flight (nats)")
     words = "K: number of categories of a feature. Bars: ± 2 standard errors. Lower edge: no loss was measured."
     figure.legend(
         *figure.axes[0].get_legend_handles_labels(),

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 ALPHAS = np.geomspace(0.1, 100.0, 25)
 MIDDLE = 8  # where alpha is 1

@@ -13,10 +13,10 @@ from privsample.accounting.postprocessing.contraction import noise_of_equal_step
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.steps.kernels import kernel_power
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, value_at
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 STATES, LOG_ODDS, DELTA = 9, 3.0, 1e-6
 STEPS = np.unique(np.round(np.geomspace(1.0, 60.0, 20)))
@@ -204,7 +204,9 @@ def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[Fl
         axes.semilogy(after, ours, color=BLUE, label="our bound")
         title = f"{convexity:g}-strongly convex loss" if convexity else "convex loss"
         axes.set(
-            xlabel="noisy gradient steps after the record is used", ylabel="Rényi divergence / order, nats", title=title
+            xlabel="noisy gradient steps after the record is used",
+            ylabel="Rényi divergence / order (nats)",
+            title=title,
         )
         axes.legend()
 

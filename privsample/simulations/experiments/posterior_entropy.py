@@ -121,8 +121,8 @@ def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, F
     axes.set(
         yscale="log",
         ylim=(_FLOOR, 100),
-        xlabel=f"ε at order {setting.order:g}, nats",
-        ylabel="relative entropy KL(true ‖ released), nats",
+        xlabel=f"ε at order {setting.order:g} (nats)",
+        ylabel="relative entropy KL(true ‖ released) (nats)",
     )
     axes.set_title(f"{ONES} ones in n = {setting.n} records, prior Beta({setting.alpha:g}, {setting.beta:g})")
     axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.87), fontsize=8)

@@ -133,9 +133,9 @@ def _plot(figure: Any, epsilons: FloatArray, found: Sequence[Column]) -> None:
                 "from here on a draw from\nthe true posterior has at most this ε" if axes is above else "",
             )
         above.set_title(_title(column))
-        below.set_xlabel(f"ε at order {column.setting.order:g}, nats")
-    grid[0, 0].set_ylabel("mean loss on n new records\n−log Pr(new | θ), nats")
-    grid[1, 0].set_ylabel("standard deviation\nof the loss, nats")
+        below.set_xlabel(f"ε at order {column.setting.order:g} (nats)")
+    grid[0, 0].set_ylabel("mean loss on n new records\n−log Pr(new | θ) (nats)")
+    grid[1, 0].set_ylabel("standard deviation\nof the loss (nats)")
     handles = grid[0, 0].get_legend_handles_labels()
     figure.get_layout_engine().set(wspace=0.09)
     if len(found) == 1:

@@ -127,7 +127,7 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
     right.axhline(1.0, color="black", linewidth=1.0)
     left.set(
         ylim=(0, 1.6),
-        ylabel="largest Rényi divergence, nats",
+        ylabel="largest Rényi divergence (nats)",
         title=f"Beta({ALPHA:g}, {BETA:g}) prior, n = {N}; dashed: order limit",
     )
     right.set(ylabel="ratio to the largest divergence", title="Corollary 16 as printed: below 1 it is no bound")

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments import posterior_distributions as distributions
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILONS = np.geomspace(1e-3, 10.0, 33)
 TRUE = "true posterior"

@@ -72,7 +72,7 @@ def categorical(mechanism_class: MechanismClass, title: str, epsilons: FloatArra
     return Curves(
         title=title,
         names=("epsilon", "largest_change"),
-        x_label="ε, nats",
+        x_label="ε (nats)",
         y_label="largest change of a symbol's probability",
         x=epsilons,
         labels=tuple(f"symbol {j}" for j in range(graph.symbols)),
@@ -88,7 +88,7 @@ def chain(mechanism_class: MechanismClass, count: int, title: str, epsilons: Flo
     return Curves(
         title=title,
         names=("epsilon", "probability_of_one"),
-        x_label="ε, nats",
+        x_label="ε (nats)",
         y_label="P(output = 1)",
         x=epsilons,
         labels=tuple(f"p = {share:.3g}" for share in p.tolist()),

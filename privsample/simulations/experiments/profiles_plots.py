@@ -7,7 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 
 _THREE = [(GREY, (0, (5, 2))), (ORANGE, "-"), (BLUE, "-")]  # the baseline first
 _SYMBOLS = [(BLUE, "-"), (ORANGE, (0, (6, 2))), (GREEN, (0, (3, 1.5))), (GREY, (0, (1, 1.2)))]

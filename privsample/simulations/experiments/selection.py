@@ -10,7 +10,7 @@ from privsample.simulations.experiments.findings import Columns, Finding, Statem
 from privsample.simulations.experiments.selection_data import MEAN
 from privsample.simulations.experiments.selection_plots import SIZE, plot_panels, result
 
-_RENYI: dict[str, Any] = {"xlabel": "order α", "ylabel": "Rényi divergence ε(α), nats", "ylim": (0, 7)}
+_RENYI: dict[str, Any] = {"xlabel": "order α", "ylabel": "Rényi divergence ε(α) (nats)", "ylim": (0, 7)}
 _ORDERS: dict[str, Any] = _RENYI | {"xlim": (1, 20), "xticks": (1, 5, 10, 15, 20)}
 _COLUMNS = ("order", "renyi_divergence")
 _LOGARITHMIC = "logarithmic (η = 0)"
@@ -111,7 +111,7 @@ def _figure_4(means: FloatArray | None = None) -> Result:
         _describe_figure_4,
         title="Cost of releasing the best run",
         names=("epsilon", "expected_runs"),
-        xlabel="ε at δ = 10⁻⁶, nats",
+        xlabel="ε at δ = 10⁻⁶ (nats)",
         ylabel="expected number of runs",
         yscale="log",
         xlim=(1.5, 8),

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Result, stacked
 from privsample.simulations.experiments.findings import Columns, Statement
 from privsample.simulations.experiments.selection_data import Curve
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 SIZE = (4.8, 4.8)
 # Together with BLUE, ORANGE and GREEN: any two differ by at least 17 CIELAB units under every type of colour vision.

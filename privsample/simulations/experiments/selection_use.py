@@ -14,7 +14,7 @@ _LEADS = tuple(range(3, 9))  # the epsilons at which the leaders of a sentence a
 _LEAD = 1e-3  # a smaller lead is not: the curves are interpolated
 _GRID = np.linspace(2.5, 8.0, 5501)  # the epsilons at which sentences compare
 RUNS = 500  # of the training on digits
-_AXES: dict[str, Any] = {"xlabel": "ε at δ = 10⁻⁶, nats", "xlim": (1.5, 8)}
+_AXES: dict[str, Any] = {"xlabel": "ε at δ = 10⁻⁶ (nats)", "xlim": (1.5, 8)}
 _RANGE = "(1.5 to 1000 runs on average)"
 _BY = {"printed": "by the paper's bounds for any 0.1-zCDP run", "ours": "by our account for Gaussian noise"}
 

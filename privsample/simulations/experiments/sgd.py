@@ -16,11 +16,11 @@ from privsample.estimators.logistic import PrivateLogisticRegression
 from privsample.estimators.sgd import PrivateSGDClassifier
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.sgd import NoisyProjectedSGD
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
 from privsample.simulations.experiments.flights import PACKAGE
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 TASKS = (breast_cancer, late_arrivals)
 DELTA, SPLITS = 1e-5, 20
@@ -155,7 +155,7 @@ def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -
             line = "--" if name == FREE else "-"
             axes.plot(x[known], middle, color=colour, label=name, linestyle=line, marker="o", markersize=3)
             axes.fill_between(x[known], low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵, nats")
+        axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵ (nats)")
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
     panels[0].set_ylabel("test accuracy: mean,\ncentral 80 % of splits")

@@ -14,6 +14,7 @@ from privsample.accounting.base import Accountant, Group
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import WithoutReplacement, WithReplacement
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.base import Experiment, Result, stacked
@@ -27,7 +28,6 @@ from privsample.simulations.experiments.findings import (
     compared,
     in_words,
 )
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 N, SIZES = 100, (5, 20, 50)
 MOST = 1.5  # the largest epsilon of the Laplace figures
@@ -110,7 +110,7 @@ def _plot(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
             linestyle=line.dashes,
             label=line.label,
         )
-    axes.set(title=title, xlabel="ε, nats", ylabel="δ(ε)", xlim=(0, max(line.epsilon[-1] for line in lines)))
+    axes.set(title=title, xlabel="ε (nats)", ylabel="δ(ε)", xlim=(0, max(line.epsilon[-1] for line in lines)))
     if log:
         axes.set(yscale="log", ylim=(FLOOR, None))
     else:

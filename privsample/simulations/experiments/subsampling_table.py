@@ -14,11 +14,11 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.relations import AddRemove, Relation, ReplaceOne
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, agreement, compared
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 N, M, DELTA = 100, 10, 1e-6
 POINTS = 41
@@ -144,7 +144,7 @@ def _plot(figure: Any, made: list[Row], paper: list[float], ours: list[float], w
     axes.plot(ours, places, "o", markersize=5, color=BLUE, label="our account")
     axes.axvline(whole, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1, label="without sampling")
     axes.set_yticks(places, [f"{row.words.replace(', ', chr(10))}\n(Theorem {row.theorem})" for row in made])
-    axes.set(xlim=(0, 1.08 * max(paper)), ylim=(-0.6, len(made) - 0.4), xlabel="ε at δ = 10⁻⁶, nats")
+    axes.set(xlim=(0, 1.08 * max(paper)), ylim=(-0.6, len(made) - 0.4), xlabel="ε at δ = 10⁻⁶ (nats)")
     axes.set_title(f"Gaussian noise (Δ/σ = 1) on {M} of n = {N} records")
     figure.legend(loc="outside upper right", ncols=3)
 

@@ -16,9 +16,9 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = BetaBernoulli(alpha=1, beta=1)
 N, ONES, LOW, EPSILON = 20, 6, 0.2, 1.0  # of Figure 4.1

@@ -22,9 +22,8 @@ from privsample.mechanisms.posterior.conjugate import (
     PosteriorMechanism,
 )
 from privsample.mechanisms.release import Release
+from privsample.plots.style import BLUE, DIVERGENCE, EPSILON, GREEN, GREY, ORANGE
 
-# Blue, orange, green, grey: distinguishable with any colour vision (Okabe and Ito 2008), and in print.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
 MOST = 12  # coordinates of a draw that are shown
 _MANY = 60  # draws above which single ticks overlap
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -93,7 +92,7 @@ def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, fl
         # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
         axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
-    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence (nats)")
+    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel=DIVERGENCE)
     axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
     axes.minorticks_off()
     axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
@@ -134,7 +133,7 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
                 _mark(axes, account, delta, colour)
         if delta >= least:
             axes.axhline(delta, color=GREY, linewidth=0.9, linestyle=":")
-        axes.set(yscale="log", ylim=(least, 1.0), xlabel="ε (nats)", ylabel="δ")
+        axes.set(yscale="log", ylim=(least, 1.0), xlabel=EPSILON, ylabel="δ")
         powers = range(0, int(np.floor(np.log10(least))) - 1, -2)
         axes.set_yticks([10.0**k for k in powers], ["1", *(f"10{str(k).translate(_RAISED)}" for k in powers[1:])])
         axes.minorticks_off()
