@@ -67,12 +67,12 @@ def _datasets() -> Iterator[Row]:
     for name, mechanism, first, second in cases:
         (own,) = pairs_of(mechanism, [(first, second)], None, None, 1)
         known = mechanism.worst_neighbours()[0]
-        ours, without = paired(partial(_draws, own), partial(_draws, known))
+        library, without = paired(partial(_draws, own), partial(_draws, known))
         yield Row(
             name=f"a draw of {name}, datasets given",
-            ours=f"{ours / DRAWS * 1e6:.2g} us",
+            library=f"{library / DRAWS * 1e6:.2g} us",
             peer=f"{without / DRAWS * 1e6:.2g} us without",
-            ratio=ours / without,
+            ratio=library / without,
             target="at most 2",
         )
     mechanism, pair = cases[0][1], cases[0][2:]
@@ -81,7 +81,7 @@ def _datasets() -> Iterator[Row]:
     )
     yield Row(
         name="audit of a posterior of 100, 40,000 samples, datasets given",
-        ours=f"{given:.2g} s",
+        library=f"{given:.2g} s",
         peer=f"{without:.2g} s without",
         ratio=given / without,
         target="at most 2",
@@ -116,7 +116,7 @@ def _power(name: str, honest: ps.LaplaceMechanism | ps.GaussianMechanism, audit:
         caught += found[0].violated
     return Row(
         name=name,
-        ours=f"{caught}/{RUNS}, {np.median(times):.2g} s each",
+        library=f"{caught}/{RUNS}, {np.median(times):.2g} s each",
         peer="level 1e-6",
         ratio=caught / RUNS,
         target="at least 0.9, under 10 s",
@@ -127,7 +127,7 @@ def _size(name: str, mechanism: ps.LaplaceMechanism | ps.GaussianMechanism, audi
     wrong = sum(audit(np.random.default_rng(seed)).violated for seed in range(TRUE_RUNS))
     return Row(
         name=f"true {type(mechanism).__name__}, {name}, refuted at 0.01",
-        ours=f"{wrong}/{TRUE_RUNS}",
+        library=f"{wrong}/{TRUE_RUNS}",
         peer="",
         ratio=wrong / TRUE_RUNS,
         target="at most 22",
@@ -137,7 +137,7 @@ def _size(name: str, mechanism: ps.LaplaceMechanism | ps.GaussianMechanism, audi
 def _peer() -> Row:
     """True if dp_auditorium can be installed here."""
     found = installed()
-    return Row(name="dp_auditorium", ours="", peer=found, ratio=None, target="if it can be installed")
+    return Row(name="dp_auditorium", library="", peer=found, ratio=None, target="if it can be installed")
 
 
 def installed() -> str:

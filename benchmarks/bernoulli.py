@@ -20,15 +20,15 @@ def rows() -> Iterator[Row]:
     for margin in (0.01, 0.1, 0.4999):
         took = min(seconds(lambda c=margin: symmetric_renyi(1.0, 50.0, 1_000_000, c)) for _ in range(5))
         yield _timed(f"Theorem 4, a million draws, c = {margin:g}", took)
-    for coins in (1, 4, 64):
+    for trials in (1, 4, 64):
         for epsilon in (0.1, 1.0, 5.0):
-            took = min(seconds(lambda e=epsilon, k=coins: corner_renyi(e, 50.0, k, 0.1)) for _ in range(5))
-            yield _timed(f"Algorithm 2, k = {coins}, epsilon = {epsilon:g}", took)
+            took = min(seconds(lambda e=epsilon, k=trials: corner_renyi(e, 50.0, k, 0.1)) for _ in range(5))
+            yield _timed(f"Algorithm 2, k = {trials}, epsilon = {epsilon:g}", took)
     yield from _cases(np.random.default_rng(1))
 
 
 def _timed(name: str, took: float) -> Row:
-    return Row(name=name, ours=milliseconds(took), peer="50 ms allowed", ratio=took / 0.05, target="at most 1")
+    return Row(name=name, library=milliseconds(took), peer="50 ms allowed", ratio=took / 0.05, target="at most 1")
 
 
 def _cases(rng: np.random.Generator) -> Iterator[Row]:
@@ -59,7 +59,7 @@ def _cases(rng: np.random.Generator) -> Iterator[Row]:
         ratio = bound[kept] / exact[kept]
         words = f"{below} below, least ratio {ratio.min():.5f}, mean excess {(bound - exact).mean():.3g}"
         label = f"Bernoulli draws, {name}, {len(exact)} cases"
-        yield Row(name=label, ours=words, peer="", ratio=None, target="0 below")
+        yield Row(name=label, library=words, peer="", ratio=None, target="0 below")
 
 
 def _corners(dimension: int, margin: float) -> np.ndarray:

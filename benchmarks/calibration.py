@@ -13,7 +13,7 @@ PRIOR = ps.BetaBernoulli(alpha=6, beta=12)
 
 
 def rows() -> Iterator[Row]:
-    """RDP and DP targets at a small and a huge n; the peer's result is reported by its distance from ours."""
+    """RDP and DP targets at a small and a huge n; the peer's result is reported by its distance from the library's."""
     targets = [(ps.RDP(order=2, epsilon=0.05), "20 ms"), (ps.RDP(order=15, epsilon=0.5), "20 ms")]
     targets += [(ps.DP(epsilon=1, delta=1e-6), "200 ms"), (ps.DP(epsilon=0.1, delta=1e-9), "200 ms")]
     for mechanism, field in ((ps.DiffusedPosterior, "data_weight"), (ps.ConcentratedPosterior, "prior_weight")):
@@ -23,17 +23,17 @@ def rows() -> Iterator[Row]:
 
 
 def _case(mechanism: Any, field: str, n: int, target: ps.RDP | ps.DP, limit: str) -> Row:
-    def ours() -> float:
+    def library() -> float:
         return getattr(mechanism.calibrate(model=PRIOR, n=n, target=target), field)
 
     def peer() -> float:
         return _bisect(target, n, field)
 
-    own, theirs = paired(ours, peer, runs=5)
-    off = abs(peer() / ours() - 1)
+    own, theirs = paired(library, peer, runs=5)
+    off = abs(peer() / library() - 1)
     name = f"{field} for {target.description}, n={n:.0e}"
     words = f"{milliseconds(theirs)}, {off:.0e} off"
-    return Row(name=name, ours=milliseconds(own), peer=words, ratio=own / theirs, target=f"under {limit}, 1e-9 off")
+    return Row(name=name, library=milliseconds(own), peer=words, ratio=own / theirs, target=f"under {limit}, 1e-9 off")
 
 
 def _bisect(target: ps.RDP | ps.DP, n: int, field: str) -> float:

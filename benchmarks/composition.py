@@ -57,12 +57,12 @@ def _cases() -> Iterator[Case]:
 
 
 def rows() -> Iterator[Row]:
-    """Excess over the exact value, ours and the peers', and times (best of five, alternating), for each case."""
+    """Excess of the library and of the peers over the exact value, and times (best of five, alternating), by case."""
     from prv_accountant import PRVAccountant
 
     for case in _cases():
 
-        def ours(case: Case = case) -> float:
+        def library(case: Case = case) -> float:
             return float((case.times * case.account).epsilon(case.delta))
 
         def by_distribution(case: Case = case) -> float:
@@ -78,17 +78,17 @@ def rows() -> Iterator[Row]:
             try:
                 theirs, once = peer(), seconds(peer)
             except Exception as error:  # noqa: BLE001 - a peer that cannot answer is a finding
-                yield Row(name=case.name, ours="", peer=f"{name}: {type(error).__name__}", ratio=None, target="")
+                yield Row(name=case.name, library="", peer=f"{name}: {type(error).__name__}", ratio=None, target="")
                 continue
-            own, other = paired(ours, peer, runs=5 if once < 2 else 1)
-            excess = ours() - case.exact
+            own, other = paired(library, peer, runs=5 if once < 2 else 1)
+            excess = library() - case.exact
             yield Row(
                 name=case.name,
-                ours=f"exact {excess:+.1e}",
+                library=f"exact {excess:+.1e}",
                 peer=f"{name} {theirs - case.exact:+.1e}",
                 ratio=None,
                 target="at most +1e-6",
             )
             yield Row(
-                name="  time", ours=milliseconds(own), peer=milliseconds(other), ratio=own / other, target="below 1"
+                name="  time", library=milliseconds(own), peer=milliseconds(other), ratio=own / other, target="below 1"
             )

@@ -135,9 +135,9 @@ def rows() -> Iterator[Row]:
     for seconds, name in sorted(found, reverse=True)[:8]:
         yield Row(
             name=name,
-            ours=f"{seconds:.2f} s of the processor",
+            library=f"{seconds:.2f} s of the processor",
             peer=f"{LIMIT:g} s at most",
             ratio=seconds / LIMIT,
             target="below 1",
         )
-    yield Row(name="accounts", ours=str(len(found)), peer="", ratio=None, target="")
+    yield Row(name="accounts", library=str(len(found)), peer="", ratio=None, target="")

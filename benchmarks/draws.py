@@ -33,20 +33,24 @@ def rows() -> Iterator[Row]:
     for name, (model, peer) in distributions.items():
         mechanism = ps.DirectPosterior(model=model, n=100, draws=DRAWS)
         rng = np.random.default_rng(1)
-        ours, theirs = paired(lambda m=mechanism, g=rng: m.release(data, rng=g), lambda p=peer, g=rng: p(g))
-        yield _row(f"1e6 {name} draws, caller's generator", ours, theirs, "numpy, same generator", "at most 1.3")
+        library, theirs = paired(lambda m=mechanism, g=rng: m.release(data, rng=g), lambda p=peer, g=rng: p(g))
+        yield _row(f"1e6 {name} draws, caller's generator", library, theirs, "numpy, same generator", "at most 1.3")
     mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=100, draws=DRAWS)
     rng, secure = np.random.default_rng(1), system_generator()
-    ours, theirs = paired(lambda: mechanism.release(data), lambda: secure.beta(106.0, 12.0, DRAWS))
-    yield _row("1e6 Beta draws, system entropy", ours, theirs, "numpy over the same AES", "at most 1.3")
-    ours, theirs = paired(lambda: mechanism.release(data), lambda: rng.beta(106.0, 12.0, DRAWS))
-    yield _row("1e6 Beta draws, system entropy", ours, theirs, "numpy over PCG64", "none set")
+    library, theirs = paired(lambda: mechanism.release(data), lambda: secure.beta(106.0, 12.0, DRAWS))
+    yield _row("1e6 Beta draws, system entropy", library, theirs, "numpy over the same AES", "at most 1.3")
+    library, theirs = paired(lambda: mechanism.release(data), lambda: rng.beta(106.0, 12.0, DRAWS))
+    yield _row("1e6 Beta draws, system entropy", library, theirs, "numpy over PCG64", "none set")
     yield from parquet()
 
 
-def _row(name: str, ours: float, theirs: float, peer: str, target: str) -> Row:
+def _row(name: str, library: float, theirs: float, peer: str, target: str) -> Row:
     return Row(
-        name=name, ours=milliseconds(ours), peer=f"{milliseconds(theirs)} {peer}", ratio=ours / theirs, target=target
+        name=name,
+        library=milliseconds(library),
+        peer=f"{milliseconds(theirs)} {peer}",
+        ratio=library / theirs,
+        target=target,
     )
 
 
@@ -58,14 +62,16 @@ def parquet(count: int = ROWS) -> Iterator[Row]:
             _write(path, kind, size)
             mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=size)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            ours, theirs = paired(lambda m=mechanism, p=path: m.release(_Reader(p)), lambda p=path: _drain(p), runs=2)
+            library, theirs = paired(
+                lambda m=mechanism, p=path: m.release(_Reader(p)), lambda p=path: _drain(p), runs=2
+            )
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (
                 1 if sys.platform == "darwin" else 1024
             )
             name = f"release from {size:.0e} {kind} Parquet rows"
-            yield _row(name, ours, theirs, "reading alone", "about 1")
+            yield _row(name, library, theirs, "reading alone", "about 1")
             yield Row(
-                name="  growth of memory", ours=f"{grown / 2**20:.0f} MiB", peer="", ratio=None, target="constant"
+                name="  growth of memory", library=f"{grown / 2**20:.0f} MiB", peer="", ratio=None, target="constant"
             )
             path.unlink()
 

@@ -31,11 +31,11 @@ def rows() -> Iterator[Row]:
             chain = made.model.sample(made.histograms(data), SWEEPS, made.released_sweeps, np.random.default_rng(1))
             return chain.states
 
-        ours, peer = paired(private, plain, runs=3)
+        library, peer = paired(private, plain, runs=3)
         yield Row(
             name=f"HMM, 390,000 records, 10 states, 200 sweeps, {name}",
-            ours=f"{ours:.2f} s",
+            library=f"{library:.2f} s",
             peer=f"{peer:.2f} s not private",
-            ratio=ours / peer,
+            ratio=library / peer,
             target="at most 1.2",
         )

@@ -19,12 +19,12 @@ def rows() -> Iterator[Row]:
         ("import privsample and price one posterior draw", _PRICE, "none set"),
     ]
     for name, code, target in cases:
-        ours, peer = paired(lambda code=code: run(code), lambda: run(floor), runs=7)
+        library, peer = paired(lambda code=code: run(code), lambda: run(floor), runs=7)
         yield Row(
             name=name,
-            ours=milliseconds(ours),
+            library=milliseconds(library),
             peer=f"{milliseconds(peer)} {floor[7:]}",
-            ratio=ours / peer,
+            ratio=library / peer,
             target=target,
         )
 

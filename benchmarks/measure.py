@@ -10,7 +10,7 @@ class Row:
     """One result: our value, the peer's value, their ratio, and the target."""
 
     name: str
-    ours: str
+    library: str
     peer: str
     ratio: float | None
     target: str
@@ -18,10 +18,10 @@ class Row:
     def text(self) -> str:
         """One line of the table."""
         ratio = "" if self.ratio is None else f"{self.ratio:9.3g}"
-        return f"{self.name:<58} {self.ours:>24} {self.peer:>26} {ratio:>9}  {self.target}"
+        return f"{self.name:<58} {self.library:>24} {self.peer:>26} {ratio:>9}  {self.target}"
 
 
-HEADER = f"{'what':<58} {'ours':>24} {'peer':>26} {'ratio':>9}  target"
+HEADER = f"{'what':<58} {'library':>24} {'peer':>26} {'ratio':>9}  target"
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -31,11 +31,11 @@ def seconds(function: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def paired(ours: Callable[[], object], peer: Callable[[], object], *, runs: int = 5) -> tuple[float, float]:
+def paired(library: Callable[[], object], peer: Callable[[], object], *, runs: int = 5) -> tuple[float, float]:
     """Best times of two functions that are called alternately after one warm-up call of each."""
-    ours()
+    library()
     peer()
-    pairs = [(seconds(ours), seconds(peer)) for _ in range(runs)]
+    pairs = [(seconds(library), seconds(peer)) for _ in range(runs)]
     return min(a for a, _ in pairs), min(b for _, b in pairs)
 
 

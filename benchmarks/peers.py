@@ -24,9 +24,11 @@ def rows() -> Iterator[Row]:
         answer = float(account.epsilon(delta))
         yield Row(
             name=f"epsilon of Gaussian noise {sigma:g} x {times} at delta {delta:g}",
-            ours=f"{answer:.10g}",
+            library=f"{answer:.10g}",
             peer=f"{peer():.6g} dp-accounting RDP",
             ratio=answer / peer() if peer() else None,
             target="exact",
         )
-        yield Row(name="  its time", ours=milliseconds(own), peer=milliseconds(theirs), ratio=own / theirs, target="")
+        yield Row(
+            name="  its time", library=milliseconds(own), peer=milliseconds(theirs), ratio=own / theirs, target=""
+        )

@@ -46,7 +46,7 @@ def _row(name: str, bound: np.ndarray, exact: np.ndarray) -> Row:
     below = int((bound < exact * (1 - 1e-11) - 1e-16).sum())
     slack = bound[kept] / exact[kept] - 1
     words = f"{below} below, slack mean {slack.mean():.3g} median {np.median(slack):.3g}"
-    return Row(name=f"{name}, {len(bound)} cases", ours=words, peer="", ratio=None, target="0 below")
+    return Row(name=f"{name}, {len(bound)} cases", library=words, peer="", ratio=None, target="0 below")
 
 
 def _laws(distributions: np.ndarray) -> tuple[DiscretePair, ...]:
@@ -97,9 +97,9 @@ def _chains(rng: np.random.Generator) -> Iterator[Row]:
             sensitivity=2 * eta, noise_stds=(eta,) * (steps + 1), constants=(factor,) * steps
         )
         fifth[case] = 2 / steps * (1 - 2 * eta * rho / (1 + rho)) ** ((steps + 1) / 2), made.zcdp
-    yield _row("chain, ours over linear maps", *linear.T)
-    yield _row("chain, Theorem 4 over ours", *fourth.T)
-    yield _row("chain, Theorem 5 over ours", *fifth.T)
+    yield _row("chain, library over linear maps", *linear.T)
+    yield _row("chain, Theorem 4 over library", *fourth.T)
+    yield _row("chain, Theorem 5 over library", *fifth.T)
 
 
 def _laplace(rng: np.random.Generator) -> Iterator[Row]:
@@ -134,4 +134,4 @@ def _times(rng: np.random.Generator) -> Iterator[Row]:
         assert found.dobrushin * found.doeblin * found.ultra_mixing * float(found.hockey_stick(0.5)) > 0
 
     taken = min(seconds(constants) for _ in range(3))
-    yield Row(name="constants of 1000 states", ours=f"{taken:.2f} s", peer="", ratio=None, target="under 2 s")
+    yield Row(name="constants of 1000 states", library=f"{taken:.2f} s", peer="", ratio=None, target="under 2 s")

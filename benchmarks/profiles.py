@@ -38,12 +38,12 @@ def rows() -> Iterator[Row]:
         took = min(seconds(lambda s=source: mechanism.release(data, rng=s)) for _ in range(2))
         yield _within(f"{RELEASES:.0e} releases, {kind}", took, 2.0)
     few = {name: column[: RELEASES // 10] for name, column in data.items()}
-    ours, theirs = paired(
+    library, theirs = paired(
         lambda: mechanism.release(few, rng=rng), lambda: rng.choice(SYMBOLS, RELEASES // 10, p=distributions[0])
     )
     peer = f"{milliseconds(theirs)} numpy choice from one distribution"
-    yield Row(name="1e6 releases", ours=milliseconds(ours), peer=peer, ratio=ours / theirs, target="none set")
+    yield Row(name="1e6 releases", library=milliseconds(library), peer=peer, ratio=library / theirs, target="none set")
 
 
 def _within(name: str, took: float, limit: float) -> Row:
-    return Row(name=name, ours=f"{took:.3g} s", peer=f"{limit:g} s allowed", ratio=took / limit, target="at most 1")
+    return Row(name=name, library=f"{took:.3g} s", peer=f"{limit:g} s allowed", ratio=took / limit, target="at most 1")

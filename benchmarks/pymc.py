@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
             timed_goal = which == "second"  # the first one compiles
             yield Row(
                 name=f"{which} fit of {name}, 4000 draws",
-                ours=f"{wall:.3g} s, {processor:.3g} s cpu",
+                library=f"{wall:.3g} s, {processor:.3g} s cpu",
                 peer=f"{ALLOWED:g} s allowed" if timed_goal else "",
                 ratio=wall / ALLOWED if timed_goal else None,
                 target="at most 1" if timed_goal else "none set: it compiles",
@@ -67,19 +67,19 @@ def latent(rng: np.random.Generator) -> Iterator[Row]:
         peer_time, _, trace = timed(hidden)
     private.mcmc(rng=rng)
     own_time, _, fit = timed(lambda: private.mcmc(rng=rng).to_arviz())
-    ours, theirs = (float(az.ess(tree.posterior["theta"].values)) for tree in (fit, trace))
+    library, theirs = (float(az.ess(tree.posterior["theta"].values)) for tree in (fit, trace))
     yield Row(
         name="effective draws of 4000, count marginalized",
-        ours=f"{ours:.0f}",
+        library=f"{library:.0f}",
         peer=f"{theirs:.0f} PyMC's latent",
-        ratio=ours / theirs,
+        ratio=library / theirs,
         target="more than the peer",
     )
     yield Row(
         name="  seconds for a thousand effective draws",
-        ours=f"{1000 * own_time / ours:.3g} s",
+        library=f"{1000 * own_time / library:.3g} s",
         peer=f"{1000 * peer_time / theirs:.3g} s PyMC's latent",
-        ratio=own_time / ours * theirs / peer_time,
+        ratio=own_time / library * theirs / peer_time,
         target="below 1",
     )
 

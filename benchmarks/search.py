@@ -31,16 +31,16 @@ def _row(X: np.ndarray, y: np.ndarray) -> Row:
     cv = KFold(5, shuffle=True, random_state=0)
     distribution = ps.Binomial(maximum=RUNS, rate=1 - 1e-12)  # as good as RUNS runs
     noise = ps.NoisyScore(noise_std=0.02)
-    ours = ps.PrivateSearchCV(
+    library = ps.PrivateSearchCV(
         _learner(), SPACE, distribution, cv=cv, score_noise=noise, refit=True, training_account=COST
     )
     peer = RandomizedSearchCV(_learner(), SPACE, n_iter=RUNS, cv=cv, scoring="accuracy", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mine, theirs = paired(lambda: ours.fit(X, y, rng=np.random.default_rng(0)), lambda: peer.fit(X, y))
+        mine, theirs = paired(lambda: library.fit(X, y, rng=np.random.default_rng(0)), lambda: peer.fit(X, y))
     return Row(
         name=f"search of {RUNS} runs, 5 folds of {len(X)} records",
-        ours=milliseconds(mine),
+        library=milliseconds(mine),
         peer=f"{milliseconds(theirs)} RandomizedSearchCV",
         ratio=mine / theirs,
         target="under 1.05",

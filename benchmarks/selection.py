@@ -20,20 +20,22 @@ def rows() -> Iterator[Row]:
         answer = float(_account(distribution).epsilon(DELTA))
         if shape is None:
             own, theirs, peer, ratio = (
-                min(seconds(lambda distribution=distribution: _ours(distribution)) for _ in range(3)),
+                min(seconds(lambda distribution=distribution: _library(distribution)) for _ in range(3)),
                 None,
                 "none",
                 None,
             )
         else:
             own, theirs = paired(
-                lambda distribution=distribution: _ours(distribution), lambda shape=shape: _peer(shape), runs=3
+                lambda distribution=distribution: _library(distribution), lambda shape=shape: _peer(shape), runs=3
             )
             peer, ratio = f"{_peer(shape):.4f} dp-accounting", answer / _peer(shape)
-        yield Row(name=f"best of 10 runs, {name}", ours=f"{answer:.4f}", peer=peer, ratio=ratio, target=f"{target:.3f}")
+        yield Row(
+            name=f"best of 10 runs, {name}", library=f"{answer:.4f}", peer=peer, ratio=ratio, target=f"{target:.3f}"
+        )
         yield Row(
             name="  its time",
-            ours=milliseconds(own),
+            library=milliseconds(own),
             peer="" if theirs is None else milliseconds(theirs),
             ratio=None if theirs is None else own / theirs,
             target="under 200 ms",
@@ -41,8 +43,8 @@ def rows() -> Iterator[Row]:
     half = ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=-0.5)
     routes = {route.name: route.epsilon for route in _account(half).explain(1e-6)}
     name = "Theorem 2, eta = -1/2, delta 1e-6"
-    yield Row(name=name, ours=f"{routes['Theorem 2']:.8f}", peer="refused", ratio=None, target="at most 3.06574198")
-    yield Row(name="  all routes", ours=f"{min(routes.values()):.8f}", peer="refused", ratio=None, target="")
+    yield Row(name=name, library=f"{routes['Theorem 2']:.8f}", peer="refused", ratio=None, target="at most 3.06574198")
+    yield Row(name="  all routes", library=f"{min(routes.values()):.8f}", peer="refused", ratio=None, target="")
 
 
 def _account(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> ps.SelectionAccountant:
@@ -51,7 +53,7 @@ def _account(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomi
     )
 
 
-def _ours(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> float:
+def _library(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> float:
     return float(_account(distribution).epsilon(DELTA))  # a new account each time: nothing is remembered
 
 

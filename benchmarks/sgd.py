@@ -60,7 +60,7 @@ def rows() -> Iterator[Row]:
             low, high = np.quantile(values[at], (0.1, 0.9))
             yield Row(
                 name=f"{task.name}, {values.shape[1]} splits, epsilon 4: {name}",
-                ours=f"{values[at].mean():.2%} ({low:.1%}-{high:.1%})",
+                library=f"{values[at].mean():.2%} ({low:.1%}-{high:.1%})",
                 peer=f"{free:.2%} not private",
                 ratio=values[at].mean() / free,
                 target="within 2 points" if name in (sgd.HIDDEN, sgd.WORST) and task.train >= 1e5 else "none set",
@@ -77,7 +77,7 @@ def _speed() -> Row:
     took = seconds(lambda: mechanism.release((x, y), rng=rng))
     return Row(
         name="1e6 records x 100 features, one step each",
-        ours=f"{took:.3g} s",
+        library=f"{took:.3g} s",
         peer="60 s allowed",
         ratio=took / 60.0,
         target="at most 1",
@@ -108,7 +108,7 @@ def _cases(rng: np.random.Generator) -> Row:
     words = f"{below} below, least ratio {(bound / np.maximum(exact, 1e-12)).min():.5f}"
     return Row(
         name=f"hidden order, delta, {CASES} cases",
-        ours=f"{words}, mean slack {(bound - exact).mean():.3g}",
+        library=f"{words}, mean slack {(bound - exact).mean():.3g}",
         peer="",
         ratio=None,
         target="0 below",

@@ -20,21 +20,21 @@ def rows() -> Iterator[Row]:
         (ps.DiscreteGaussianNoise(noise_std=10), lambda: rng.normal(0.0, 10.0, DRAWS), "numpy normal"),
     )
     for distribution, peer, name in distributions:
-        ours, theirs = paired(lambda distribution=distribution: distribution.sample((DRAWS,), rng), peer)
-        yield _row(f"1e6 {distribution.name} draws", ours, theirs, name, "no loop per draw")
-        ours, theirs = paired(
+        library, theirs = paired(lambda distribution=distribution: distribution.sample((DRAWS,), rng), peer)
+        yield _row(f"1e6 {distribution.name} draws", library, theirs, name, "no loop per draw")
+        library, theirs = paired(
             lambda distribution=distribution: distribution.sample((FEW,), rng),
             lambda distribution=distribution: exact_noise(distribution, (FEW,)),
             runs=3,
         )
-        yield _row(f"1e4 {distribution.name} draws", ours, theirs, "opendp", "none set")
+        yield _row(f"1e4 {distribution.name} draws", library, theirs, "opendp", "none set")
     for n, scale in ((1000, 10.0), (1_000_000, 10.0), (1_000_000, 1000.0), (10**9, 100.0)):
         model, noise = ps.BetaBernoulli(alpha=1, beta=1), ps.DiscreteLaplaceNoise(scale=scale)
         seen = np.array([round(0.3 * n)])
-        ours = min(
+        library = min(
             seconds(lambda m=model, k=n, e=noise, y=seen: m.noise_aware(k, e, y).distribution.mean) for _ in range(5)
         )
-        yield _alone(f"exact posterior of a count, n = {n:.0e}, noise scale {scale:g}", ours, "milliseconds")
+        yield _alone(f"exact posterior of a count, n = {n:.0e}, noise scale {scale:g}", library, "milliseconds")
     distribution = (
         ps.BetaBernoulli(alpha=1, beta=1)
         .noise_aware(10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5]))
@@ -50,11 +50,15 @@ def rows() -> Iterator[Row]:
         yield _alone(f"calibrate {noise} noise on a survey to (1, 1e-6)", took, "none set")
 
 
-def _row(name: str, ours: float, theirs: float, peer: str, target: str) -> Row:
+def _row(name: str, library: float, theirs: float, peer: str, target: str) -> Row:
     return Row(
-        name=name, ours=milliseconds(ours), peer=f"{milliseconds(theirs)} {peer}", ratio=ours / theirs, target=target
+        name=name,
+        library=milliseconds(library),
+        peer=f"{milliseconds(theirs)} {peer}",
+        ratio=library / theirs,
+        target=target,
     )
 
 
-def _alone(name: str, ours: float, target: str) -> Row:
-    return Row(name=name, ours=milliseconds(ours), peer="", ratio=None, target=target)
+def _alone(name: str, library: float, target: str) -> Row:
+    return Row(name=name, library=milliseconds(library), peer="", ratio=None, target=target)

@@ -18,7 +18,8 @@ MEASURED = ("tests/accounting/", "tests/mechanisms/", "tests/interop/test_pld.py
 ESSENTIAL = (
     "accounting/golden/*",
     "*/test_brute_force.py",
-    "*/test_laws.py",
+    "*/test_requirements.py",
+    "*/test_parametric.py",
     "*/test_contract.py",
     "*/test_totality.py",
     "*/ledger/test_spending.py",

@@ -192,9 +192,9 @@ def test_a_class_without_bases_shows_none():
 
 
 def test_every_command_and_every_program_is_listed():
-    told = commands()
+    text = commands()
     for name in ("release", "account", "compare", "validate", "ledger", "audit", "reproduce"):
-        assert f"## privsample {name}\n\n```text\nusage: privsample {name} " in told
+        assert f"## privsample {name}\n\n```text\nusage: privsample {name} " in text
     for program in (ROOT / "examples").glob("*.py"):
         assert re.search(rf"\[{program.name}\]\({program.stem}\.md\)\n: \w", examples())
 

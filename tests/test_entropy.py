@@ -55,7 +55,7 @@ def test_a_forked_process_does_not_draw_its_parents_noise():
     assert not np.isin(theirs, mine.random(4)).any()
 
 
-def test_fallback_serves_every_sampler_that_laws_use():
+def test_fallback_serves_every_sampler_that_distributions_use():
     made = np.random.Generator(SystemBits())
     for draws in (
         made.beta(0.1, 3, 200),

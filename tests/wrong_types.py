@@ -56,7 +56,7 @@ def instances() -> dict[type, Any]:
     """One value of every public class of values: those of the examples, and those that no example holds."""
     gaussian, model = ps.GaussianAccountant(sensitivity=1.0, noise_std=2.0), ps.BetaBernoulli(alpha=2, beta=3)
     release = ps.NoisyStatistics(model=model, n=4, scale=1.0).release([0, 1, 1, 0])
-    coin = np.array([0.5, 0.5])
+    uniform = np.array([0.5, 0.5])
     masses = ps.LossDistribution(losses=np.array([-1.0, 1.0]), masses=np.array([0.3, 0.7]))
     rows = ps.PublicRecords(rows=np.zeros((2, 2)), targets=np.zeros(2))
     further = (
@@ -67,7 +67,7 @@ def instances() -> dict[type, Any]:
             ps.Group(base=ps.ZCDPAccountant(rho=1), size=2),
             ps.CurveAccountant(points=np.array([[0.0, 0.5], [1.0, 0.1]])),
         ),
-        *(ps.PairAccountant(p=coin, q=np.array([0.3, 0.7])), ps.LossDistributionAccountant(first=masses)),
+        *(ps.PairAccountant(p=uniform, q=np.array([0.3, 0.7])), ps.LossDistributionAccountant(first=masses)),
         ps.TradeoffAccountant(knots=np.array([[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]])),
         ps.NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(0, 1)),
         ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(0, 1), shape=2, scale=1),
@@ -99,7 +99,7 @@ def instances() -> dict[type, Any]:
         ),
         ps.DrawsWithNotes(draws={"x": np.zeros(1)}),
         ps.PosteriorDraws(draws={"x": np.zeros((4, 1))}, account=gaussian, method="exact"),
-        ps.DiscretePair(log_p=np.log(coin), log_q=np.log(coin)),
+        ps.DiscretePair(log_p=np.log(uniform), log_q=np.log(uniform)),
         *(ps.CurveBound(name="c", log_delta=min), ps.RenyiBound(name="r", renyi=np.asarray)),
         ps.PrivacyBounds.from_renyi(np.asarray),
         *(ps.Argument(name="x"), ps.CommandLine(), ps.FreeParameter(name="x", advice="a")),

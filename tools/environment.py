@@ -1,6 +1,6 @@
 """Build the project's environment: a venv with the locked packages and privsample itself, editable.
 
-    python3 tools/environment.py [folder]          the folder is .venv unless told
+    python3 tools/environment.py [folder]          the folder is .venv by default
 
 Standard library only. A second call does nothing while the lock, the project file, the interpreter and the place of
 the project are the same. A build that was broken off is started anew; two builds at once wait for each other.

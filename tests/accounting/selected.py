@@ -1,4 +1,4 @@
-"""Laws and bases that the tests of selection share."""
+"""Distributions and bases that the tests of selection share."""
 
 import privsample as ps
 
@@ -7,7 +7,7 @@ BASE = ps.GaussianAccountant(sensitivity=MU, noise_std=1.0)  # 0.1-zCDP
 LOGARITHMIC = ps.TruncatedNegativeBinomial.logarithmic(mean=10)
 GEOMETRIC = ps.TruncatedNegativeBinomial.geometric(mean=10)
 POISSON = ps.Poisson(mean=10)
-LAWS = [
+DISTRIBUTIONS = [
     ps.TruncatedNegativeBinomial.logarithmic(mean=4),
     ps.TruncatedNegativeBinomial(eta=-0.6, gamma=0.05),
     ps.TruncatedNegativeBinomial.geometric(mean=3),

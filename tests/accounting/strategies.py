@@ -114,7 +114,7 @@ def statistics():
 
 
 def processed(relation):
-    """Noise, guarantees and descent seen through kernels, coins and contractions."""
+    """Noise, guarantees and descent seen through kernels, Bernoulli draws and contractions."""
     at = {"relation": st.just(relation)}
     noisy = st.one_of(
         st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive(), **at),

@@ -1,4 +1,4 @@
-"""What coins keep of a divergence: beside brute force, 50-digit sums, and each other."""
+"""Divergences of Bernoulli draws against brute force, 50-digit sums, and each other."""
 
 import functools
 import itertools
@@ -36,7 +36,7 @@ from tests.counting import counted
 
 
 def kernel(dimension, draws, margin):
-    """Chances of all outcomes, (corners, outcomes), by enumeration of every coin."""
+    """Chances of all outcomes, (corners, outcomes), by enumeration of all draws."""
     found = []
     for corner in itertools.product((margin, 1 - margin), repeat=dimension):
         chances = corner * draws
@@ -53,26 +53,26 @@ def renyi(p, q, order):
     return float(np.log((p**order * q ** (1 - order)).sum()) / (order - 1))
 
 
-def exact(log_odds, order, coins, margin):
+def exact(log_odds, order, trials, margin):
     """Theorem 4 at 50 digits."""
     with mp.workdps(50):
         c, a = mp.mpf(margin), mp.mpf(order)
         p = 1 / (1 + mp.exp(mp.mpf(log_odds)))
         total = mp.mpf(0)
-        for j in range(coins + 1):
-            one, other = c**j * (1 - c) ** (coins - j), c ** (coins - j) * (1 - c) ** j
+        for j in range(trials + 1):
+            one, other = c**j * (1 - c) ** (trials - j), c ** (trials - j) * (1 - c) ** j
             x, y = p * one + (1 - p) * other, (1 - p) * one + p * other
-            total += mp.binomial(coins, j) * x**a * y ** (1 - a)
+            total += mp.binomial(trials, j) * x**a * y ** (1 - a)
         return float(mp.log(total) / (a - 1))
 
 
-@pytest.mark.parametrize("coins", [1, 2, 7, 60])
+@pytest.mark.parametrize("trials", [1, 2, 7, 60])
 @pytest.mark.parametrize("margin", [0.01, 0.3, 0.49])
 @pytest.mark.parametrize("order", [1.001, 2.0, 50.0])
-def test_the_sum_of_theorem_4_at_fifty_digits(coins, margin, order):
+def test_the_sum_of_theorem_4_at_fifty_digits(trials, margin, order):
     for log_odds in (1e-6, 0.3, 2.0, 60.0):
-        assert symmetric_renyi(log_odds, order, coins, margin) == pytest.approx(
-            exact(log_odds, order, coins, margin), rel=1e-9
+        assert symmetric_renyi(log_odds, order, trials, margin) == pytest.approx(
+            exact(log_odds, order, trials, margin), rel=1e-9
         )
 
 
@@ -81,7 +81,7 @@ def test_large_sums_are_cut_short_and_leave_nothing_out():
         with counted() as cost:
             found = symmetric_renyi(1.0, 50.0, 10_000_000, margin)
         assert cost.calls.total() < 1000
-        assert cost.numbers < 5_000_000  # less than one for each coin
+        assert cost.numbers < 5_000_000  # less than one for each draw
         assert 0.0 < found <= float(binary_renyi(1.0, 50.0)) * (1 + 1e-10)
     whole = bernoulli_search.binomial_masses(3000, 0.1, 1e9)
     with_all = np.logaddexp.reduce(whole[0])
@@ -101,16 +101,16 @@ def test_log_odds_turn_a_divergence_back(epsilon, order):
 def test_constants_by_enumeration(dimension, draws, margin):
     rows = kernel(dimension, draws, margin)
     pairs = list(itertools.combinations(rows, 2))
-    coins = dimension * draws
-    assert total_variation_contraction(coins, margin) == pytest.approx(
+    trials = dimension * draws
+    assert total_variation_contraction(trials, margin) == pytest.approx(
         max(np.abs(p - q).sum() / 2 for p, q in pairs), rel=1e-9
     )
-    assert le_cam_contraction(coins, margin) == pytest.approx(
+    assert le_cam_contraction(trials, margin) == pytest.approx(
         max((((p - q) ** 2) / (p + q)).sum() / 2 for p, q in pairs), rel=1e-9
     )
     for epsilon in (0.0, 0.4, 1.0, 2.9, 8.0):
         worst = max(np.maximum(a - np.exp(epsilon) * b, 0).sum() for p, q in pairs for a, b in ((p, q), (q, p)))
-        assert np.exp(log_hockey_stick(np.array([epsilon]), coins, margin))[0] == pytest.approx(
+        assert np.exp(log_hockey_stick(np.array([epsilon]), trials, margin))[0] == pytest.approx(
             worst, rel=1e-8, abs=1e-15
         )
 
@@ -128,10 +128,8 @@ def feasible(rng, count, epsilon, order):
 
 
 @pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)])
-def test_no_pair_of_laws_violates_an_account(dimension, draws, rng):
-    """Random distributions on corners and, for several draws, inside: what the coins keep lies below the account, every
-    view.
-    """
+def test_no_pair_of_distributions_violates_an_account(dimension, draws, rng):
+    """Random distributions on corners and, for several draws, inside: no view of the account is violated."""
     for _ in range(15 if (dimension, draws) == (1, 1) else 40):
         margin, epsilon, order = rng.uniform(0.02, 0.45), np.exp(rng.uniform(-3, 1)), 1 + np.exp(rng.uniform(-2, 3))
         rows = kernel(dimension, draws, margin)
@@ -163,7 +161,7 @@ def test_the_search_encloses_a_grid(order, epsilon, margin):
     assert found.low <= found.high <= found.low * (1 + 5e-9)
     conjectured = symmetric_renyi(float(binary_log_odds(epsilon, order)), order, 1, margin)
     assert conjectured <= found.high * (1 + 1e-9)
-    assert found.high <= conjectured * (1 + 1e-8)  # as conjectured, for one coin, wherever we looked
+    assert found.high <= conjectured * (1 + 1e-8)  # as conjectured, for one draw, wherever we looked
     nodes = np.linspace(-epsilon - 8, epsilon + 8, 150)
     t, v = np.meshgrid(nodes, nodes)
     search = bernoulli_search._Search(s=order - 1, epsilon=epsilon, masses=bernoulli_search.binomial_masses(1, margin))
@@ -191,7 +189,7 @@ def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
 
 
 def test_lemma_3_of_the_paper_fails_for_two_draws():
-    """A coin of chance 1/2 tossed twice is no mixture of coins of chance c and 1 - c tossed twice."""
+    """Two draws of probability 1/2 are no mixture of two draws of probability c and of 1 - c."""
     margin = 0.1
     mixed = (kernel(1, 2, margin)[0] + kernel(1, 2, margin)[1]) / 2  # the only mixture with the right mean
     assert mixed[0] == pytest.approx((0.01 + 0.81) / 2)
@@ -289,8 +287,8 @@ def test_the_contracted_curve_of_a_normal_base():
 
 
 @pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (2, 2)])
-def test_the_laws_of_accounts(dimension, draws):
-    """Properties of every account: see tests/accounting/test_laws.py."""
+def test_the_requirements_of_accounts(dimension, draws):
+    """Properties of every account: see tests/accounting/test_requirements.py."""
     base = GaussianAccountant(sensitivity=1, noise_std=1)
     account = BernoulliAccountant(base=base, margin=0.2, draws=draws, dimension=dimension)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 2.5, 40.0, 1e6])
@@ -321,8 +319,8 @@ def test_the_pure_guarantee_of_any_margin_at_50_digits(margin):
         base=GaussianAccountant(sensitivity=1, noise_std=1), margin=margin, draws=3, dimension=2
     )
     with mp.workdps(50):
-        told = 6 * mp.log((1 - mp.mpf(margin)) / mp.mpf(margin))
-        assert told <= mp.mpf(account.pure_epsilon) <= told * (1 + mp.mpf("1e-11"))
+        loss = 6 * mp.log((1 - mp.mpf(margin)) / mp.mpf(margin))
+        assert loss <= mp.mpf(account.pure_epsilon) <= loss * (1 + mp.mpf("1e-11"))
 
 
 @pytest.mark.parametrize("margin", [0.49999999844868376, 0.4999999, 0.5 - 1e-12])
@@ -432,7 +430,7 @@ def test_the_account_of_one_draw_is_within_1e_8_above_the_symmetric_distribution
     """
     for margin in (1e-6, 1e-3, 0.1, 0.4, 0.49):
         account = BernoulliAccountant(base=ZCDPAccountant(rho=rho), margin=margin, draws=1, dimension=1)
-        if rho * order > 300.0:  # beyond, what the coin tells at most is all that is kept
+        if rho * order > 300.0:  # beyond, only the largest divergence of the draws counts
             continue
         log_odds = float(binary_log_odds(rho * order, order))
         symmetric = exact(log_odds, order, 1, margin)

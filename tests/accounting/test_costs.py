@@ -60,8 +60,8 @@ def conditional(base, floor=0.2):
 
 def nested():
     """Accounts that took minutes: nested conditional selections over a posterior, with Bernoulli draws, and doubled."""
-    coins = ps.BernoulliAccountant(base=POSTERIOR, margin=0.1, draws=1, dimension=1)
-    return 2 * (conditional(conditional(POSTERIOR)) + coins)
+    draws = ps.BernoulliAccountant(base=POSTERIOR, margin=0.1, draws=1, dimension=1)
+    return 2 * (conditional(conditional(POSTERIOR)) + draws)
 
 
 def test_chords_lie_above_convex_curves():
@@ -148,12 +148,12 @@ def test_compositions_of_posteriors_and_noise_use_the_grid(monkeypatch):
     assert not total.bounds.from_table
 
 
-@pytest.mark.parametrize("kind", ["group", "coins", "kernel", "selection", "poisson"])
+@pytest.mark.parametrize("kind", ["group", "bernoulli", "kernel", "selection", "poisson"])
 def test_every_account_of_an_expensive_base_is_affordable(kind, monkeypatch):
     base = conditional(conditional(POSTERIOR))
     made = {
         "group": lambda: base.group(10),
-        "coins": lambda: ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=1),
+        "bernoulli": lambda: ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=1),
         "kernel": lambda: ps.KernelAccountant(base=base, matrix=[[0.7, 0.3], [0.4, 0.6]]),
         "selection": lambda: ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=5)),
         "poisson": lambda: ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50)),

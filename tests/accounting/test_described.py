@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privsample.simulations.audit.catalogue import catalogue
-from tests.accounting import test_laws
-from tests.accounting.test_laws import EPSILONS
+from tests.accounting import test_requirements
+from tests.accounting.test_requirements import EPSILONS
 
 ACCOUNTS = {name: example.mechanism.accountant for name, example in catalogue().items()}
 DELTA = 1e-3
@@ -15,7 +15,11 @@ DELTA = 1e-3
 
 def distributions(*names):
     """The distributions of the other file that take these arguments."""
-    tests = {name: test.hypothesis.inner_test for name, test in vars(test_laws).items() if hasattr(test, "hypothesis")}
+    tests = {
+        name: test.hypothesis.inner_test
+        for name, test in vars(test_requirements).items()
+        if hasattr(test, "hypothesis")
+    }
     return {
         name: distribution
         for name, distribution in tests.items()
@@ -47,6 +51,6 @@ def test_accounts_of_examples_at_a_delta(name, distribution):
         distributions("account", "delta")[distribution](account, DELTA)
 
 
-def test_the_laws_are_found():
+def test_the_requirements_are_found():
     assert {"test_renyi_curve", "test_privacy_curve", "test_round_trip"} <= set(distributions("account"))
     assert {"test_statement", "test_routes"} <= set(distributions("account", "delta"))

@@ -68,11 +68,11 @@ def curve(records, other, epsilons, *, prior_std, weight, prior_weight, draws=1)
     deviation = prior_std * prior_weight**-0.5
     b = np.linspace(-12 * deviation, 12 * deviation, 40_001)
 
-    def log_law(z):
+    def log_distribution(z):
         log_density = -0.5 * (b / deviation) ** 2 + weight * np.log(expit(np.outer(b, z))).sum(axis=1)
         return log_density - logsumexp(log_density)
 
-    p, q = log_law(records), log_law(other)
+    p, q = log_distribution(records), log_distribution(other)
     return np.array(
         [max(np.maximum(np.exp(x) - np.exp(e + y), 0).sum() for x, y in ((p, q), (q, p))) for e in epsilons]
     )

@@ -133,7 +133,7 @@ def test_noise_after():
             noise_after(wrong, 1.0)
 
 
-def test_the_law_of_the_sum():
+def test_the_distribution_of_the_sum():
     noise = LaplaceSum(scale=1.0, further_scale=0.4)
     x = np.linspace(-60, 60, 600_001)
     assert np.trapezoid(np.exp(noise.log_density(x)), x) == pytest.approx(1.0, abs=1e-7)

@@ -24,7 +24,7 @@ from privsample.accounting.profiles import WorstPair
 from privsample.errors import RelationMismatch
 
 ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 7.0, 60.0, 1e4, 1e6])
-LAWS = [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.45, 0.15, 0.4], [0.1, 0.1, 0.8]]
+DISTRIBUTIONS = [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.45, 0.15, 0.4], [0.1, 0.1, 0.8]]
 EDGES = [("a", "b"), ("b", "c"), ("a", "d")]
 
 
@@ -32,7 +32,7 @@ def graph_of(distributions, edges):
     return ProfileGraph(profiles=dict(zip("abcd", distributions, strict=False)), edges=edges)
 
 
-def account_of(distributions=LAWS, edges=EDGES, epsilon=3.0):
+def account_of(distributions=DISTRIBUTIONS, edges=EDGES, epsilon=3.0):
     """As if observations were released unchanged."""
     return ProfileAccountant(
         relation=ProfileEdge(graph=graph_of(distributions, edges)), distributions=distributions, stated_epsilon=epsilon
@@ -70,7 +70,7 @@ masses = st.lists(st.floats(1e-3, 1.0), min_size=4, max_size=4).map(lambda x: np
 
 
 @given(st.lists(masses, min_size=4, max_size=4))
-def test_curves_are_those_of_the_laws_and_rounded_up(distributions):
+def test_curves_are_those_of_the_distributions_and_rounded_up(distributions):
     account = account_of(distributions, [("a", "b"), ("c", "d"), ("a", "c")], epsilon=10.0)
     renyi = np.array([true_renyi(account, order) for order in ORDERS])
     np.testing.assert_allclose(account.rdp(ORDERS), renyi, rtol=1e-7, atol=1e-13)
@@ -81,7 +81,7 @@ def test_curves_are_those_of_the_laws_and_rounded_up(distributions):
     assert np.all(account.delta(epsilons) >= delta * (1 - 1e-15))
 
 
-def test_laws_of_every_exact_account():
+def test_requirements_of_every_exact_account():
     account = account_of()
     curve = account.rdp(ORDERS)
     assert np.all(np.diff(curve) >= 0)
@@ -132,8 +132,8 @@ def test_without_edges_nothing_is_promised_and_nothing_spent():
     assert account.epsilon(0.0) == account.delta(0.0) == 0
 
 
-def test_equal_laws_cost_only_rounding():
-    account = account_of([LAWS[0], LAWS[0]], [("a", "b")])
+def test_equal_distributions_cost_only_rounding():
+    account = account_of([DISTRIBUTIONS[0], DISTRIBUTIONS[0]], [("a", "b")])
     assert account.pure_epsilon < 1e-14
     assert account.rdp(2.0) < 1e-27
 
@@ -182,7 +182,10 @@ def test_independent_observations_add():
 
 
 def test_independent_profiles_cost_the_larger():
-    one, two = account_of(epsilon=3.0), account_of([LAWS[0], LAWS[0], LAWS[0], LAWS[1]], EDGES, epsilon=3.0)
+    one, two = (
+        account_of(epsilon=3.0),
+        account_of([DISTRIBUTIONS[0], DISTRIBUTIONS[0], DISTRIBUTIONS[0], DISTRIBUTIONS[1]], EDGES, epsilon=3.0),
+    )
     same = ProfileAccountant(relation=one.relation, distributions=two.distributions, stated_epsilon=3.0)
     both = one | same
     assert isinstance(both, Parallel)
@@ -200,7 +203,7 @@ def test_other_relations_do_not_mix():
         account | LaplaceAccountant(sensitivity=1, scale=1)
     with pytest.raises(RelationMismatch, match="ProfileEdge"):
         ProfileAccountant(
-            relation=LaplaceAccountant(sensitivity=1, scale=1).relation, distributions=LAWS, stated_epsilon=3.0
+            relation=LaplaceAccountant(sensitivity=1, scale=1).relation, distributions=DISTRIBUTIONS, stated_epsilon=3.0
         )
 
 
@@ -222,7 +225,7 @@ def test_a_ledger_takes_only_independent_observations(tmp_path):
         ([[0.5, np.nan], [0.5, 0.5]], "NaN"),
     ],
 )
-def test_bad_laws_are_refused(distributions, words):
+def test_bad_distributions_are_refused(distributions, words):
     relation = ProfileEdge(graph=graph_of([[0.5, 0.5]] * 2, [("a", "b")]))
     with pytest.raises(ValueError, match=words):
         ProfileAccountant(relation=relation, distributions=distributions, stated_epsilon=1.0)
@@ -238,7 +241,7 @@ def test_relations_want_a_graph():
 
     with pytest.raises(TypeError, match="hold a ProfileGraph, got Lookalike"):
         ProfileAccountant(relation=ProfileEdge(graph=Lookalike()), distributions=[[1.0, 0.0]], stated_epsilon=1.0)
-    words = ProfileEdge(graph=graph_of(LAWS, EDGES))
+    words = ProfileEdge(graph=graph_of(DISTRIBUTIONS, EDGES))
     assert "4 profiles with 3 edges" in words.description
     assert "exchanged" in words.change
     assert words.group(3).graph.edges == tuple((a, b) for k, a in enumerate("abcd") for b in "abcd"[k + 1 :])

@@ -9,7 +9,7 @@ from scipy import stats
 import privsample as ps
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair
-from tests.accounting.selected import GEOMETRIC, LAWS, LOGARITHMIC, MU, POISSON, selected
+from tests.accounting.selected import DISTRIBUTIONS, GEOMETRIC, LOGARITHMIC, MU, POISSON, selected
 from tests.accounting.selection_reference import all_orders, hockey_stick, ordered, renyi, sandwich
 from tests.accounting.strategies import Finite
 from tests.counting import PACKAGE, counted
@@ -64,7 +64,7 @@ def small_bases(rng, count):
         yield p / p.sum(), q / q.sum()
 
 
-@pytest.mark.parametrize("distribution", LAWS, ids=lambda distribution: type(distribution).__name__)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda distribution: type(distribution).__name__)
 def test_every_order_of_scores_is_dominated(distribution):
     for p, q in small_bases(np.random.default_rng(7), 2):
         pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
@@ -115,7 +115,7 @@ def test_theorem_2_at_minus_one_half():
     assert min(routes.values()) < routes["Theorem 2"]
 
 
-@pytest.mark.parametrize("distribution", LAWS[:6])
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[:6])
 def test_renyi_curve(distribution):
     orders = 1 + np.geomspace(1e-5, 1e6, 40)
     values = selected(distribution).rdp(orders)

@@ -15,7 +15,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.selection import renyi as selection_renyi
 from privsample.accounting.selection.ranks import RenyiPair, ResolvedPair, ordered_pairs
-from tests.accounting.selected import BASE, GEOMETRIC, LAWS, LOGARITHMIC, MU, POISSON, selected
+from tests.accounting.selected import BASE, DISTRIBUTIONS, GEOMETRIC, LOGARITHMIC, MU, POISSON, selected
 from tests.accounting.selection_reference import all_orders, hockey_stick, renyi
 from tests.accounting.strategies import Finite
 
@@ -45,7 +45,7 @@ BASES = {
 @pytest.mark.parametrize("name", BASES)
 def test_any_base(name):
     base = BASES[name]
-    for distribution in (LOGARITHMIC,) if name == "family" else (LOGARITHMIC, POISSON, LAWS[6]):
+    for distribution in (LOGARITHMIC,) if name == "family" else (LOGARITHMIC, POISSON, DISTRIBUTIONS[6]):
         account = selected(distribution, base)
         assert account.relation == base.relation
         assert account.assumptions == base.assumptions | {ps.Assumption.TIMING}
@@ -218,7 +218,7 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
     [
         LOGARITHMIC,
         ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-6),
-        LAWS[5],
+        DISTRIBUTIONS[5],
         ps.BetaBinomial(maximum=9999, alpha=1, beta=1),
     ],
 )

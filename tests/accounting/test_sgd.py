@@ -209,8 +209,8 @@ def test_noise_is_calibrated_and_the_best_that_meets_the_target():
 
 
 @pytest.mark.parametrize("hidden", [True, False])
-def test_the_laws_of_accounts(hidden):
-    """Properties of every account: see tests/accounting/test_laws.py."""
+def test_the_requirements_of_accounts(hidden):
+    """Properties of every account: see tests/accounting/test_requirements.py."""
     made = account(n=60, batch=4, hidden_order=hidden, noise_std=1.0)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 40.0, 1e6])
     values = made.rdp(orders)

@@ -88,7 +88,7 @@ def test_mutants_of_the_bound_are_caught(scheme, under, asked, neighbours):
         assert (np.exp(removal.log_delta(EPSILONS)) < hockey(q, p, EPSILONS) * (1 - 1e-6)).any()
 
 
-def random_laws(seed, most):
+def random_distributions(seed, most):
     rng = np.random.default_rng(seed)
     return tuple(tuple(map(tuple, rng.dirichlet(np.full(3, 0.7), k + 1) * 0.98 + 0.02 / 3)) for k in range(most + 1))
 
@@ -105,7 +105,7 @@ def random_laws(seed, most):
     ],
 )
 def test_enumeration_never_exceeds_the_bound(scheme, size, asked, seed):
-    distributions = random_laws(seed, 5)
+    distributions = random_distributions(seed, 5)
     under = ADD if size is None else ReplaceOne(n=size)
     base = Sizes(distributions=distributions, relation=under, sizes=(0, 4) if size is None else (size, size))
     account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)

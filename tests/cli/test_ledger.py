@@ -29,16 +29,16 @@ def made(run):
 
 @pytest.mark.parametrize("limit", [["--epsilon", 2, "--delta", 0], ["--epsilon", 2, "--delta", 1e-6], ["--rho", 2]])
 def test_a_fresh_ledger_shows_its_whole_budget_and_no_more_than_is_left(run, limit):
-    def told(name):
+    def value_of(name):
         (line,) = [line for line in run("ledger", "show", "whole").out.splitlines() if line.startswith(name)]
         return line.split()[1]
 
     assert run("ledger", "init", "whole", "--dataset", "d", "--add-remove", *limit).code == 0
-    assert (told("spent"), told("remaining")) == ("0", "2")
+    assert (value_of("spent"), value_of("remaining")) == ("0", "2")
     how = "--zcdp" if limit[0] == "--rho" else "--pure"
     for spent, left in (("0.1", "1.9"), ("0.3001", "1.699")):  # rounded up, rounded down
         assert run("ledger", "spend", "whole", how, {"0.1": 0.1, "0.3001": 0.20001}[spent]).code == 0
-        assert (told("spent"), told("remaining")) == (spent, left)
+        assert (value_of("spent"), value_of("remaining")) == (spent, left)
 
 
 @pytest.mark.parametrize("parts", [3, 7, 10])

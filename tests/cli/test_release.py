@@ -157,9 +157,9 @@ def test_clip_goes_on_and_only_the_curator_hears_of_it(run, dirty, clean):
     ran = run("release", dirty, *DIFFUSED, "--out", "r.json", "--json", "--clip")
     assert ran.code == 0
     assert "1 missing, 1 outside, 1 fractional" in ran.err
-    twin = run("release", clean, *DIFFUSED, "--out", "r.json", "--json", "--clip", "--force")
-    assert twin.err == ""
-    assert {**ran.json, "draws": 0} == {**twin.json, "draws": 0}  # nothing published depends on the problems
+    clipped = run("release", clean, *DIFFUSED, "--out", "r.json", "--json", "--clip", "--force")
+    assert clipped.err == ""
+    assert {**ran.json, "draws": 0} == {**clipped.json, "draws": 0}  # nothing published depends on the problems
 
 
 def test_an_output_that_exists_is_kept_unless_forced(run, clean, never_draws):

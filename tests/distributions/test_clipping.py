@@ -185,7 +185,7 @@ def test_records_at_wide_bounds_are_not_clipped():
     ids=lambda record: type(record).__name__,
 )
 def test_many_records_have_the_central_limit_of_the_shared_moments(record):
-    """The limit is off by the skewness, which falls like 1/sqrt(n); the twin is a mean off by half a deviation."""
+    """The limit is off by the skewness, which falls like 1/sqrt(n); the mutant is a mean off by half a deviation."""
     mean, variance = {
         ClippedExponential: lambda: exponential_moments(NUMPY, 0.7, 1.5),
         ClippedPoisson: lambda: poisson_moments(NUMPY, 2.5, 3, np.arange(3.0)),
@@ -233,7 +233,7 @@ def test_posteriors_are_prior_times_likelihood(model, record, seen):
     assert distribution.variance == pytest.approx(np.trapezoid((grid - mean) ** 2 * joint, grid), rel=1e-4)
 
 
-def test_a_tabulated_law_agrees_with_itself():
+def test_a_tabulated_distribution_agrees_with_itself():
     """One record far inside its bounds, with normal noise: the posterior of a normal mean has a closed form."""
     model = NormalKnownVariance(mean=0.5, variance=2.0, noise_variance=3.0, bounds=(-1e3, 1e3))
     distribution, _ = model.noise_aware(4, GaussianNoise(noise_std=2.0), np.array([6.0]))
@@ -260,7 +260,7 @@ def test_a_tabulated_law_agrees_with_itself():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.02, False)])
-def test_draws_from_a_tabulated_law(factor, accepted, rng, alpha):
+def test_draws_from_a_tabulated_distribution(factor, accepted, rng, alpha):
     distribution, _ = GammaPoisson(shape=2, rate=1, upper=2).noise_aware(20, LaplaceNoise(scale=3.0), np.array([26.0]))
     drawn = factor * distribution.sample(50_000, rng)
     assert (stats.kstest(drawn, distribution.below).pvalue > alpha) == accepted

@@ -104,8 +104,8 @@ def test_newton_finds_the_mode(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (3.0, False)])
 @pytest.mark.parametrize("dimension", [1, 2])
-def test_draws_follow_the_law(dimension, factor, accepted, rng, alpha):
-    """The twin's envelope is curved too much, so that it cuts the density's flanks off."""
+def test_draws_follow_the_distribution(dimension, factor, accepted, rng, alpha):
+    """The mutant's envelope is curved too much, so that it cuts the density's flanks off."""
     distribution = LogisticPosteriorDensity(rows=rows_of(rng, 25, dimension, 1.5, kind="separable"), weight=0.8)
     shells = plan(weight=20, reach=1.5, dimension=dimension)
     shells = dataclasses.replace(shells, curvature=factor * shells.curvature, tilt=factor * shells.tilt)
@@ -115,7 +115,7 @@ def test_draws_follow_the_law(dimension, factor, accepted, rng, alpha):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.05, False)])
-def test_draws_follow_the_law_around_another_point(shift, accepted, rng, alpha):
+def test_draws_follow_the_distribution_around_another_point(shift, accepted, rng, alpha):
     distribution = LogisticPosteriorDensity(rows=rows_of(rng, 25, 2, 1.5, kind="separable"), weight=0.8)
     envelope = _Envelope.around(
         distribution, distribution.near_mode() + np.array([0.05, -0.03]), plan(weight=20, reach=1.5, dimension=2)

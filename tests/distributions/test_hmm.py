@@ -42,7 +42,7 @@ def test_states_follow_their_posterior(prior, accepted, rng, alpha):
     assert (stats.chisquare(seen, distribution * len(thinned)).pvalue > alpha) == accepted
 
 
-def test_emissions_and_transitions_are_laws(rng):
+def test_emissions_and_transitions_are_distributions(rng):
     for truncation in (None, 0.3):
         chain = MODEL.sample(COUNTS, 5, 3, rng, temperature=2.0, truncation=truncation)
         assert chain.states.shape == (3, 4)
@@ -68,7 +68,7 @@ def test_tempered_emissions(temperature, accepted, rng, alpha):
     assert (stats.kstest(drawn, lambda x: (distribution.cdf(x) - low) / (high - low)).pvalue > alpha) == accepted
 
 
-def test_small_priors_leave_empty_states_their_laws(rng):
+def test_small_priors_leave_empty_states_their_distributions(rng):
     """Of three states some are empty: each distribution of theirs is all but one category, and every category as
     likely.
     """

@@ -11,7 +11,9 @@ from privsample.distributions.models.normal_inverse_gamma import NormalInverseGa
 from privsample.errors import SchemaError
 
 NORMAL = NormalUnknownVariance(mean=1.0, observations=2.0, shape=3.0, scale=2.0, bounds=(-4.0, 8.0))
-LAW = NormalInverseGamma(location=(0.3, -1.0), precision=np.array([[2.0, 0.5], [0.5, 1.0]]), shape=4.0, scale=3.0)
+DISTRIBUTION = NormalInverseGamma(
+    location=(0.3, -1.0), precision=np.array([[2.0, 0.5], [0.5, 1.0]]), shape=4.0, scale=3.0
+)
 
 
 def regression(features=2, **changed):
@@ -118,15 +120,15 @@ def test_feasible_statistics_have_a_posterior(model, rng):
         assert np.isfinite(model.posterior(found, 20).location).all()
 
 
-def test_law_has_its_moments(rng):
-    drawn = LAW.sample(400_000, rng)
-    assert drawn.mean(axis=0) == pytest.approx(LAW.mean, abs=0.02)
-    assert drawn.var(axis=0) == pytest.approx(LAW.variance, rel=0.1)
-    assert np.quantile(drawn[:, 0], 0.9) == pytest.approx(float(LAW.quantile(0.9)), abs=0.02)
+def test_distribution_has_its_moments(rng):
+    drawn = DISTRIBUTION.sample(400_000, rng)
+    assert drawn.mean(axis=0) == pytest.approx(DISTRIBUTION.mean, abs=0.02)
+    assert drawn.var(axis=0) == pytest.approx(DISTRIBUTION.variance, rel=0.1)
+    assert np.quantile(drawn[:, 0], 0.9) == pytest.approx(float(DISTRIBUTION.quantile(0.9)), abs=0.02)
     other = NormalInverseGamma(location=(0.0, 0.0), precision=np.eye(2), shape=3.0, scale=2.0)
-    gap = LAW.log_density(drawn) - other.log_density(drawn)
-    assert gap.mean() == pytest.approx(LAW.relative_entropy(other), abs=6 * gap.std() / len(gap) ** 0.5)
-    assert LAW.relative_entropy(LAW) == 0.0
+    gap = DISTRIBUTION.log_density(drawn) - other.log_density(drawn)
+    assert gap.mean() == pytest.approx(DISTRIBUTION.relative_entropy(other), abs=6 * gap.std() / len(gap) ** 0.5)
+    assert DISTRIBUTION.relative_entropy(DISTRIBUTION) == 0.0
     wide = NormalInverseGamma(location=(0.0,), precision=np.eye(1), shape=0.5, scale=1.0)
     assert np.isinf(wide.mean[-1])
     assert np.isinf(wide.variance).all()

@@ -1,6 +1,4 @@
-"""Distributions of noise against sums to fifty digits, and their samplers against their distributions, with twins that
-must fail.
-"""
+"""Distributions of noise against sums to fifty digits, and their samplers, with mutants that must fail."""
 
 import mpmath as mp
 import numpy as np
@@ -28,7 +26,7 @@ def sums(name, spread):
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("name", NAMES[2:])
-def test_masses_variances_and_tails_of_discrete_laws(name, spread):
+def test_masses_variances_and_tails_of_discrete_distributions(name, spread):
     distribution, (total, variance, terms) = noise_distribution(name, spread), sums(name, spread)
     assert distribution.integer_valued
     assert distribution.scale_parameter == spread
@@ -50,7 +48,7 @@ def test_masses_variances_and_tails_of_discrete_laws(name, spread):
 
 @pytest.mark.parametrize("spread", [1e-6, 0.7, 1e12])
 @pytest.mark.parametrize("name", NAMES[:2])
-def test_masses_variances_and_tails_of_continuous_laws(name, spread):
+def test_masses_variances_and_tails_of_continuous_distributions(name, spread):
     distribution = noise_distribution(name, spread)
     peer = stats.laplace(scale=spread) if name == "laplace" else stats.norm(scale=spread)
     x = spread * np.array([-9.0, -0.2, 0.0, 3.0])
@@ -85,7 +83,7 @@ def test_extreme_scales_can_be_drawn(name, spread, rng):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.98, False), (1.02, False)])
 @pytest.mark.parametrize("spread", [0.4, 1.0, 6.5])
 @pytest.mark.parametrize("name", NAMES[2:])
-def test_discrete_draws_follow_their_law(name, spread, factor, accepted, rng, alpha):
+def test_discrete_draws_follow_their_distribution(name, spread, factor, accepted, rng, alpha):
     draws = noise_distribution(name, spread * factor).sample((1_000_000,), rng)
     distribution = noise_distribution(name, spread)
     values = np.arange(-100, 101)
@@ -103,7 +101,7 @@ def test_discrete_draws_follow_their_law(name, spread, factor, accepted, rng, al
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False)])
 @pytest.mark.parametrize("name", NAMES[:2])
-def test_continuous_draws_follow_their_law(name, factor, accepted, rng, alpha):
+def test_continuous_draws_follow_their_distribution(name, factor, accepted, rng, alpha):
     peer = stats.laplace(scale=3.0) if name == "laplace" else stats.norm(scale=3.0)
     draws = noise_distribution(name, 3.0 * factor).sample((200_000,), rng)
     assert (stats.kstest(draws, peer.cdf).pvalue > alpha) == accepted

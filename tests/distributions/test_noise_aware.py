@@ -1,6 +1,4 @@
-"""Noise-aware posteriors against enumeration and quadrature; mixtures against their distributions, with twins that must
-fail.
-"""
+"""Noise-aware posteriors against enumeration and quadrature, and samplers of mixtures, with mutants that must fail."""
 
 import itertools
 
@@ -178,11 +176,11 @@ def test_a_normal_mean_by_quadrature():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_draws_from_mixtures(family, factor, accepted, rng, alpha):
     first, second = np.array([2.0, 5.0, 9.0]), np.array([3.0, 1.0, 4.0])
-    distribution, twin = (
+    distribution, mutant = (
         ConjugateMixture(family=family, first=first * k, second=second, log_weights=np.log([1.0, 2.0, 3.0]))
         for k in (1.0, factor)
     )
-    assert (stats.kstest(twin.sample(50_000, rng), distribution.below).pvalue > alpha) == accepted
+    assert (stats.kstest(mutant.sample(50_000, rng), distribution.below).pvalue > alpha) == accepted
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -9,7 +9,7 @@ from privsample._serial import decode, encode
 ABC = {"a": [0.5, 0.5], "b": [0.25, 0.75], "c": [1.0, 0.0]}
 
 
-def test_laws_and_edges_are_held_in_order():
+def test_distributions_and_edges_are_held_in_order():
     graph = ProfileGraph(profiles=ABC, edges=[("c", "a"), ("a", "c"), ("b", "a")])
     assert graph.names == ("a", "b", "c")
     assert graph.edges == (("a", "b"), ("a", "c"))
@@ -31,7 +31,7 @@ def test_graphs_compare_and_go_to_plain_data_and_back():
         assert decode(encode(ProfileEdge(graph=made))) == ProfileEdge(graph=made)
 
 
-def test_a_number_is_a_bernoulli_law():
+def test_a_number_is_a_bernoulli_distribution():
     assert ProfileGraph(profiles=[0.25, 1.0]).distributions.tolist() == [[0.75, 0.25], [0.0, 1.0]]
     assert ProfileGraph(profiles={"x": 0.25}).distributions.tolist() == [[0.75, 0.25]]
     assert ProfileGraph(profiles=np.eye(3)).names == (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Distributions of the number of runs: against sums of their masses, samplers with twins that must fail, and bad
+"""Distributions of the number of runs: against sums of their masses, samplers with mutants that must fail, and bad
 input.
 """
 
@@ -11,7 +11,7 @@ import privsample as ps
 from privsample.distributions.finite_repetitions import TiltedRepetitions
 from privsample.distributions.repetitions import RepetitionDistribution, _least_gamma, check_repetition_distribution
 
-LAWS = {
+DISTRIBUTIONS = {
     "heavy": ps.TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
     "logarithmic": ps.TruncatedNegativeBinomial.logarithmic(mean=5),
     "geometric": ps.TruncatedNegativeBinomial.geometric(mean=4),
@@ -26,7 +26,7 @@ LAWS = {
 }
 K = np.arange(0.0, 2000.0)
 W = np.array([1e-300, 1e-12, 1e-3, 0.3, 0.9, 1.0])
-each = pytest.mark.parametrize("name", LAWS)
+each = pytest.mark.parametrize("name", DISTRIBUTIONS)
 
 
 def sums(distribution):
@@ -45,7 +45,7 @@ def sums(distribution):
 
 @each
 def test_functions_against_sums(name):
-    distribution = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     success, slope, second = sums(distribution)
     assert np.exp(distribution.log_mass(K)).sum() == pytest.approx(1.0, rel=1e-11)
     assert distribution.mean == pytest.approx(float(K @ np.exp(distribution.log_mass(K))), rel=1e-10)
@@ -66,7 +66,7 @@ def test_functions_against_sums(name):
 
 @each
 def test_utility(name):
-    distribution = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     mass = np.exp(distribution.log_mass(K))
     assert distribution.expected_quantile == pytest.approx(float(mass @ (K / (K + 1))), rel=1e-10)
     assert distribution.success(0.01) == pytest.approx(float(mass @ -np.expm1(K * np.log1p(-0.01))), rel=1e-10)
@@ -78,14 +78,14 @@ def test_utility(name):
 
 @each
 def test_moments(name):
-    distribution = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     log_x = np.array([0.0, 0.005, 0.03])
     by_sum = [np.logaddexp.reduce(distribution.log_mass(K) + K * x) for x in log_x]
     assert distribution.log_pgf(log_x) == pytest.approx(by_sum, rel=1e-8, abs=1e-11)
 
 
 def test_the_series_ends_at_its_radius_of_convergence():
-    distribution = LAWS["geometric"]
+    distribution = DISTRIBUTIONS["geometric"]
     assert distribution.log_pgf(np.array([-np.log1p(-distribution.gamma), 5.0, 800.0])).tolist() == [np.inf] * 3
     assert ps.Poisson(mean=2).log_pgf(np.array(800.0)) == np.inf
     steep = ps.TruncatedNegativeBinomial(eta=300.0, gamma=0.3)
@@ -144,11 +144,11 @@ def test_masses_of_extreme_shape(distribution):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False)])
-@pytest.mark.parametrize("name", [name for name in LAWS if name != "truncated Poisson"])
+@pytest.mark.parametrize("name", [name for name in DISTRIBUTIONS if name != "truncated Poisson"])
 def test_sampler(name, factor, accepted, rng, alpha):
-    distribution = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     drawn = np.array([distribution.sample(rng) for _ in range(40_000)])
-    if factor < 1.0:  # the twin loses each draw now and then to the next lower number
+    if factor < 1.0:  # the mutant loses each draw now and then to the next lower number
         drawn = np.where(rng.random(drawn.size) < 1 - factor, np.maximum(drawn - 1, 0), drawn)
     mass = np.exp(distribution.log_mass(np.arange(0.0, 13.0)))
     cells = np.append(mass, max(1.0 - mass.sum(), 0.0))
@@ -186,7 +186,7 @@ def test_limits():
 
 @each
 def test_thinned(name):
-    distribution = LAWS[name]
+    distribution = DISTRIBUTIONS[name]
     thin = distribution.tilted(0.7)
     expected = distribution.log_mass(K) + K * np.log(0.7)
     assert thin.log_mass(K[:13]) == pytest.approx((expected - np.logaddexp.reduce(expected))[:13], rel=1e-8, abs=1e-8)
@@ -244,11 +244,11 @@ def test_bad_input(build, error, words):
         build()
 
 
-def test_hardly_any_run_kept_is_still_a_law():
+def test_hardly_any_run_kept_is_still_a_distribution():
     assert ps.TruncatedNegativeBinomial.geometric(mean=3).tilted(2.0**-53).gamma < 1.0
 
 
 @pytest.mark.parametrize("eta", [-0.99, 0.0, 100.0, 1e5, 1e10])
-def test_every_law_that_is_accepted_can_be_drawn_from(eta, rng):
+def test_every_distribution_that_is_accepted_can_be_drawn_from(eta, rng):
     distribution = ps.TruncatedNegativeBinomial(eta=eta, gamma=_least_gamma(eta))
     assert all(1 <= distribution.sample(rng) < 2**63 for _ in range(200))

@@ -7,7 +7,7 @@ from scipy import stats
 from privsample import PoissonSampling, WithoutReplacement, WithReplacement
 
 RUNS = 8_000
-twins = pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False), (1.1, False)])
+mutants = pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False), (1.1, False)])
 
 
 def counts(scheme, size, rng):
@@ -25,7 +25,7 @@ def chi_square(seen, distribution):
 
 
 @pytest.mark.statistical
-@twins
+@mutants
 def test_poisson_samples_are_independent_coins(factor, accepted, rng, alpha):
     drawn = counts(PoissonSampling(rate=0.3 * factor), 12, rng)
     assert drawn.max() == 1
@@ -67,7 +67,7 @@ def test_the_place_in_the_sample_tells_nothing(scheme, ordered, accepted, rng, a
 
 
 def test_small_rates_are_not_rounded_to_coins_of_53_bits():
-    """At 1e-17 a coin of 53 bits would come up with a probability of 2^-53, eleven times too often, or never."""
+    """At 1e-17 a Bernoulli draw of 53 bits would be one with probability 2^-53, eleven times too often, or never."""
 
     class Asked:
         def binomial(self, size, rate):

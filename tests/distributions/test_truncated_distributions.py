@@ -1,4 +1,4 @@
-"""Laws inside bounds: samplers against integrals of the density, with twins that must fail; extremes."""
+"""Truncated distributions: samplers against integrals of the density, with mutants that must fail; extremes."""
 
 import numpy as np
 import pytest

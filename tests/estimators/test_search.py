@@ -66,12 +66,12 @@ class WithoutReplacement(RepetitionDistribution):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("twin", "accepted"), [(None, True), ("another distribution", False), ("no replacement", False)]
+    ("mutant", "accepted"), [(None, True), ("another distribution", False), ("no replacement", False)]
 )
-def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypatch):
+def test_the_winner_follows_the_distribution_of_runs(mutant, accepted, rng, alpha, monkeypatch):
     """P(best among the lowest j of 6) = f(j/6), f(u) = exp(4 (u - 1))."""
-    distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 700
-    if twin == "no replacement":
+    distribution, left, fits = ps.Poisson(mean=6 if mutant == "another distribution" else 4), [], 700
+    if mutant == "no replacement":
         distribution = WithoutReplacement(left)
         monkeypatch.setattr(
             "privsample.estimators.search.draw_candidate", lambda space, source: {"quality": left.pop()}
@@ -87,7 +87,7 @@ def noisiest(model, X, y):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("shared", "accepted"), [(False, True), (True, False)])
 def test_runs_draw_independent_noise(shared, accepted, rng, alpha, monkeypatch):
-    """P(largest of K uniform draws <= u) = f(u). The twin: all runs of a search draw the same noise."""
+    """P(largest of K uniform draws <= u) = f(u). The mutant: all runs of a search draw the same noise."""
     if shared:
         tied = np.random.default_rng
         monkeypatch.setattr("privsample.estimators.search.spawn", lambda rng: tied(now))

@@ -14,7 +14,7 @@ DISTRIBUTIONS = [DiscreteLaplaceNoise(scale=2.5), DiscreteGaussianNoise(noise_st
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda distribution: distribution.name)
-def test_opendp_draws_from_the_declared_law(distribution, factor, accepted, alpha):
+def test_opendp_draws_from_the_declared_distribution(distribution, factor, accepted, alpha):
     draws = exact_noise(_scaled(distribution, factor), (100, 100)).ravel()
     values = np.arange(-6, 7.0)
     expected = np.exp(distribution.log_mass(values)) * len(draws)

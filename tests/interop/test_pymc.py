@@ -37,8 +37,8 @@ def test_shape_and_diagnostics(run):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("weight", "accepted"), [(0.5, True), (3.0, False)])
-def test_states_follow_the_law(run, weight, accepted, alpha):
-    """Every tenth state, as good as independent; the twin is the distribution of other data weights."""
+def test_states_follow_the_distribution(run, weight, accepted, alpha):
+    """Every tenth state, as good as independent; the mutant is the distribution of other data weights."""
     rows, states, _ = run
     grid = np.linspace(-9, 9, 4001)
     log_density = -(grid**2) / 2 - weight * np.logaddexp(0.0, -grid[:, None] * rows[:, 0]).sum(axis=1)

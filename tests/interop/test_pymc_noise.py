@@ -242,7 +242,7 @@ def test_what_is_refused(monkeypatch):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("noise_scale", "accepted"), [(15.0, True), (3.0, False)])
 def test_chains_follow_the_exact_mixture(run, noise_scale, accepted, alpha):
-    """Every fifth state, as good as independent; the twin is the mixture of other noise."""
+    """Every fifth state, as good as independent; the mutant is the mixture of other noise."""
     drawn, _ = run
     counts, noise = np.arange(101), DiscreteLaplaceNoise(scale=noise_scale)
     log_weights = stats.betabinom.logpmf(counts, 100, 2, 3) + noise.log_mass(37 - counts)

@@ -101,7 +101,7 @@ def test_chances_are_moved_to_the_margin(margin, accepted, rng, alpha):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("value", "accepted"), [(0.5, True), (0.45, False)])
 def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng, alpha):
-    """Whether it does so depends on the data: an error would tell what the coins' account never paid for."""
+    """Whether it does so depends on the data: an error would reveal what the account of the draws does not cover."""
     noisy = GaussianMechanism(sensitivity=1, noise_std=0.05)
     never = ConditionalSelection(base=noisy, threshold=50.0, stop_probability=0.9)
     made = BernoulliSampling(base=never, margin=0.4, draws=200_000, dimension=1)
@@ -111,7 +111,7 @@ def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng
 
 @pytest.mark.parametrize(("chance", "word"), [(1.0, 0), (0.0, 1), (0.7, 0), (np.nan, 1), (np.inf, 0), (-np.inf, 1)])
 def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
-    """A generator whose word is zero tosses the rarer side, whatever the chances: no outcome is impossible."""
+    """A generator whose word is zero draws the rarer outcome at every probability: no outcome is impossible."""
 
     class Zeros:
         def random(self, shape):

@@ -76,7 +76,7 @@ def test_draws_and_files():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.5, False)])
-def test_the_last_state_has_its_law(factor, accepted, rng, alpha):
+def test_the_last_state_has_its_distribution(factor, accepted, rng, alpha):
     base = GaussianMechanism(sensitivity=1.0, noise_std=2.0, draws=20_000)
     steps = [
         NoisyStep(map=Scaling(factor=0.5, offset=1.0), noise_std=1.5 * factor),

@@ -97,7 +97,7 @@ def test_a_multilevel_release_is_one_path(mechanism):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.15, False)])
 @each
-def test_a_path_has_the_law_of_its_diffusion(mechanism, factor, accepted, rng, alpha):
+def test_a_path_has_the_distribution_of_its_diffusion(mechanism, factor, accepted, rng, alpha):
     """The levels' joint distribution: normal, with the covariances of the diffusion."""
     start, n = mechanism.distribution, 20_000
     many = mechanism.at(0.5)
@@ -116,7 +116,7 @@ def test_a_path_has_the_law_of_its_diffusion(mechanism, factor, accepted, rng, a
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (2.0, False)])
 @pytest.mark.parametrize("dimension", [1, 10, 1000])
 def test_the_error_meets_theorem_8(dimension, factor, accepted, rng, alpha):
-    """Worst-case error d s^2 R^2/(2 eps R^2 + d s^2); the twin doubles the noise."""
+    """Worst-case error d s^2 R^2/(2 eps R^2 + d s^2); the mutant doubles the noise."""
     rate, radius, runs = 0.3, 2.0, 400_000 // dimension
     made = OrnsteinUhlenbeck.optimal(sensitivity=1.5, radius=radius, zcdp=rate, shape=(dimension,))
     assert made.accountant.zcdp <= rate

@@ -94,7 +94,7 @@ def test_codes_move_by_the_matrix(rows, accepted, rng, alpha):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.4, False)])
-def test_two_noises_have_the_law_of_the_sum(factor, accepted, rng, alpha):
+def test_two_noises_have_the_distribution_of_the_sum(factor, accepted, rng, alpha):
     n = 20_000
     base = LaplaceMechanism(sensitivity=1.0, scale=1.0, shape=(n,))
     draws = PostNoise(base=base, noise=0.7 * factor).release(np.zeros(n), rng=rng)["statistic"].ravel()
@@ -104,7 +104,7 @@ def test_two_noises_have_the_law_of_the_sum(factor, accepted, rng, alpha):
     assert stats.kstest(distribution.sample((n,), rng), lambda at: np.interp(at, x, mass)).pvalue > alpha
 
 
-def test_the_law_of_a_row_without_a_shadow():
+def test_the_distribution_of_a_row_without_a_shadow():
     certain = MarkovKernel(base=ANSWERS, matrix=[[0, 1, 0], [0, 1, 0], [0, 1, 0]])
     assert (certain.release([0, 1, 2, 0])["answers"] == 1).all()
     assert certain.accountant.epsilon(0.0) == 0.0

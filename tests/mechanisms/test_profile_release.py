@@ -64,7 +64,7 @@ def test_the_sampler_follows_the_matrix_to_the_last_bit():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.01, False)])
-def test_what_is_released_has_the_laws_that_are_accounted_for(shift, accepted, rng, alpha):
+def test_what_is_released_has_the_distributions_that_are_accounted_for(shift, accepted, rng, alpha):
     made, n = ps.SmoothCategorical(graph=CHAIN, epsilon=0.4), 200_000
     names = np.repeat(["a", "b", "c"], n)
     observed = np.concatenate([rng.choice(4, n, p=distribution) for distribution in CHAIN.distributions])

@@ -309,7 +309,7 @@ def test_a_solver_that_calls_a_feasible_program_infeasible_is_asked_again():
     assert made.largest_change == pytest.approx(reference(graph, 5.0)[0], abs=1e-7)
 
 
-def test_laws_that_no_matrices_have_are_reported(monkeypatch):
+def test_distributions_that_no_matrices_have_are_reported(monkeypatch):
     monkeypatch.setattr("privsample.mechanisms.profiles.solver._Entries.least", lambda *_, **__: None)
     with pytest.raises(NumericalFailure, match="second solve finds no matrices"):
         ps.SmoothCategorical(graph=CHAIN, epsilon=0.1)

@@ -134,8 +134,8 @@ def test_wrapper_equation():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.3, False)])
-def test_the_winners_law(shift, accepted, rng, alpha):
-    """P(best <= x) = f(Phi(x)), the masses summed by themselves; the twin's noise is off centre."""
+def test_the_winners_distribution(shift, accepted, rng, alpha):
+    """P(best <= x) = f(Phi(x)), the masses summed by themselves; the mutant's noise is off centre."""
     made = ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC)
     drawn = np.array([made.release(shift, rng=rng)["statistic"][0] for _ in range(2_000)])
     k = np.arange(1.0, 2000.0)

@@ -162,7 +162,7 @@ each_sum = pytest.mark.parametrize("name", SUMS)
 )
 @each_sum
 def test_noise_aware_posteriors_of_sums_are_calibrated(name, noise, bounds, accepted, rng, alpha):
-    """Half of the records clip, also in the twin, whose likelihood ignores the bounds.
+    """Half of the records clip, also in the mutant, whose likelihood ignores the bounds.
 
     Narrow priors: with hardly any record between the bounds a posterior under Laplace noise takes seconds.
     """

@@ -120,8 +120,8 @@ def test_empty_samples_and_empty_data(rng):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("rate", "accepted"), [(0.3, True), (0.27, False), (0.33, False)])
-def test_a_sampled_sum_follows_its_law(rate, accepted, rng, alpha):
-    """Binomial(4, 0.3) plus normal noise of deviation 0.05; the twins sample a tenth more or less."""
+def test_a_sampled_sum_follows_its_distribution(rate, accepted, rng, alpha):
+    """Binomial(4, 0.3) plus normal noise of deviation 0.05; the mutants sample a tenth more or less."""
     made = Subsampled(base=GaussianSum(bounds=(0, 1), noise_std=0.05), scheme=PoissonSampling(rate=rate))
     drawn = [made.release(np.ones(4), rng=rng)["sum"][0] for _ in range(4000)]
     seen = np.bincount(np.rint(np.clip(drawn, 0, 4)).astype(int), minlength=5)

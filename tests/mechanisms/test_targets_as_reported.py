@@ -169,15 +169,15 @@ def test_a_target_that_one_view_meets_by_its_last_digits_only():
 def test_what_is_only_checked_says_which_view_misses():
     direct = MECHANISMS["direct-posterior"]
     given = given_fields(direct, None)
-    told = []
+    messages = []
     for delta in np.geomspace(1e-4, 1e-2, 40).tolist():
         target = DP(epsilon=float(direct.accountant.epsilon(delta)), delta=delta)
         try:
             assert misses(target, type(direct).calibrate(target=target, **given).accountant) == []
         except UnreachableTarget as error:
-            told.append(str(error))
-    assert all("costs delta" in words for words in told)
-    assert told
+            messages.append(str(error))
+    assert all("costs delta" in message for message in messages)
+    assert messages
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_limits_are_those_of_clopper_and_pearson():
 
 @pytest.mark.parametrize(("factor", "excess"), [(1.0, 0.2), (2.5, 0.0), (0.7, 0.35)])
 @pytest.mark.parametrize("hits", [(11, 2), (12, 0), (9, 3)])
-def test_p_values_bound_every_law_that_the_claim_allows_and_are_nearly_reached(factor, excess, hits):
+def test_p_values_bound_every_distribution_that_the_claim_allows_and_are_nearly_reached(factor, excess, hits):
     n, m = 12, 15
     found = excess_p_value(hits, (n, m), factor, excess)
     seen = hits[0] / n - factor * hits[1] / m
@@ -71,7 +71,7 @@ def test_p_values_are_as_often_small_as_they_say(rng):
 
 @pytest.mark.parametrize("draws", [(5, 9), (9, 5), (10, 10)])
 @pytest.mark.parametrize(("factor", "excess"), [(1.0, 0.0), (1.0, 0.6), (2.5, 0.1), (200.0, 1e-3)])
-def test_no_law_that_the_claim_allows_is_refuted_more_often_than_the_level_says(draws, factor, excess):
+def test_no_distribution_that_the_claim_allows_is_refuted_more_often_than_the_level_says(draws, factor, excess):
     """By summing over all outcomes of both binomials; some levels are nearly reached."""
     (n, m), grid = draws, np.append(np.linspace(0, 1, 101), excess)
     every = list(itertools.product(range(n + 1), range(m + 1)))

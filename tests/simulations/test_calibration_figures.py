@@ -26,7 +26,7 @@ def test_table_words_and_picture(monkeypatch, tmp_path):
 
 
 def test_rejected_ranks_are_simulated_anew_and_both_are_told(monkeypatch):
-    """Ranks at the ends at first, even ones anew: the first stage is counted, the second told beside it."""
+    """Ranks at the ends at first, even ones anew: the first stage is counted, the second stated beside it."""
     even = np.linspace(0, calibration.KEPT, calibration.REPEATS).round()
     ends = np.where(even < 50, 0, calibration.KEPT)
     calls = []

@@ -23,7 +23,7 @@ def test_without_outliers_there_is_no_leak(monkeypatch):
 
 
 def test_ties_tell_nothing():
-    """All alphas equally good with and without: the rule "least of equals" would still be a constant, ours is even."""
+    """All alphas are equally good with and without the record; ties are split evenly, not by a constant rule."""
     flat = leak.tuned(np.ones((3, len(leak.ALPHAS))))
     assert flat == pytest.approx(np.full(flat.shape, 1 / len(leak.ALPHAS)))
     assert leak.right_guesses(flat, flat) == pytest.approx(np.full(flat.shape, 0.5))

@@ -1,4 +1,4 @@
-"""Figures of mixing, iteration and diffusion: ours between the exact values and the printed theorems."""
+"""Figures of mixing, iteration and diffusion: the accounts lie between the exact values and the published theorems."""
 
 import csv
 
@@ -11,8 +11,8 @@ from privsample.simulations.experiments import diffusion, experiment, mixing
 def test_a_kernels_steps():
     found = mixing.mixing(np.array([1.0, 5.0, 30.0]))
     assert (found.exact <= found.bound * (1 + 1e-9)).all()
-    assert (found.bound <= found.printed * (1 + 1e-9)).all()
-    assert (found.printed <= found.alone * (1 + 1e-9)).all()
+    assert (found.bound <= found.published * (1 + 1e-9)).all()
+    assert (found.published <= found.alone * (1 + 1e-9)).all()
     for constants in (found.dobrushin, found.doeblin, found.ultra_mixing, found.exact):
         assert (np.diff(constants) <= 0).all()
     assert found.dobrushin[2] < 0.05
@@ -20,18 +20,18 @@ def test_a_kernels_steps():
 
 @pytest.mark.parametrize("convexity", mixing.CONVEXITY)
 def test_iteration(convexity):
-    ours, printed = mixing.iteration(convexity)
-    assert (ours <= printed * (1 + 1e-9)).all()
-    assert ours[0] == pytest.approx(printed[0])
-    assert (np.diff(ours) < 0).all()
+    library, published = mixing.iteration(convexity)
+    assert (library <= published * (1 + 1e-9)).all()
+    assert library[0] == pytest.approx(published[0])
+    assert (np.diff(library) < 0).all()
 
 
 def test_theorem_8_and_a_path(rng):
     errors = diffusion.errors_by_rate(30, rng)
     assert errors.ratio == pytest.approx(1 / (1 + 30 / (2 * errors.x)), rel=1e-9)
-    assert errors.exact == pytest.approx([diffusion.printed(30, rate) for rate in errors.at], rel=1e-9)
+    assert errors.exact == pytest.approx([diffusion.published_bound(30, rate) for rate in errors.at], rel=1e-9)
     assert (np.abs(errors.drawn - errors.exact) < 7 * errors.standard_error).all()
-    assert errors.ratio == pytest.approx([diffusion.printed(30, rate) for rate in errors.x], rel=1e-9)
+    assert errors.ratio == pytest.approx([diffusion.published_bound(30, rate) for rate in errors.x], rel=1e-9)
     times, drawn, costs = diffusion.path(rng)
     assert set(diffusion.TIERS) <= set(times.tolist())
     assert drawn.shape == (len(times), len(diffusion.VALUES))

@@ -72,9 +72,9 @@ def held_to_the_account(mechanism, group, least, rng, draws=20_000):
     account = cases[0].account if group == 1 else cases[0].account.group(group)
     epsilons = np.array(informative_epsilons(account))
     claims = np.array([float(account.delta(e)) for e in epsilons])
-    told = claims > claims[0] / 10
-    curves = np.array([excess(case, epsilons[told], rng, draws) for case in cases])
-    claims = claims[told]
+    informative = claims > claims[0] / 10
+    curves = np.array([excess(case, epsilons[informative], rng, draws) for case in cases])
+    claims = claims[informative]
     assert np.all(curves[:, 0] - 6 * curves[:, 1] < claims + 1e-9)
     reached = (curves[:, 0] + 6 * curves[:, 1]).max(axis=0)
     assert np.all(reached > least * claims), reached / claims
@@ -310,7 +310,9 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_losses_of_tempered_posteriors_hold_where_the_law_is_a_needle_inside_its_bounds(model, truncation, rng):
+def test_losses_of_tempered_posteriors_hold_where_the_distribution_is_a_needle_inside_its_bounds(
+    model, truncation, rng
+):
     mechanism = ps.TemperedPosterior(model=model, n=100, temperature=1, truncation=truncation)
     case = mechanism.worst_neighbours()[0]
     first, second = (case.loss(draw_outputs(case, data, 5_000, rng)) for data in case.datasets)

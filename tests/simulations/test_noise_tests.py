@@ -12,7 +12,7 @@ SPREAD = 3.0
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", NAMES)
-def test_the_laws_of_the_library_pass(name, rng, alpha):
+def test_the_distributions_of_the_library_pass(name, rng, alpha):
     distribution = noise_distribution(name, SPREAD)
     assert p_value(distribution, distribution.sample((100_000,), rng)) > alpha
 
@@ -63,7 +63,7 @@ def test_whole_numbers_may_be_mostly_zero_or_far_and_wide(name, spread, draws, r
 
 
 @pytest.mark.parametrize("value", [1, 4])
-def test_sums_of_few_whole_numbers_are_held_to_their_own_law(value):
+def test_sums_of_few_whole_numbers_are_held_to_their_own_distribution(value):
     """The chance of a sum as large, by adding up one hundred distributions, is far from the normal distribution's at
     1e-6.
     """

@@ -55,7 +55,7 @@ def test_levels_against_every_pair(kind, share):
         )
         for order in found[1][at]
     ]
-    assert posterior_levels.printed(kind, share, found[1][at]) == pytest.approx(letter, rel=1e-9)
+    assert posterior_levels.published_bound(kind, share, found[1][at]) == pytest.approx(letter, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_levels_are_written(tmp_path, name, words, label, run_once):
     assert {row["curve"] for row in table} == {f"{label} = {weight}" for weight in shown}
     assert f"Beta(6, 12) prior, 100 records. From {words} {label} = 1 to {shown[0]} the" in sentence
     assert "rises from 7 to 61" in sentence
-    ratios = [float(row["corollary_16"]) / float(row["ours"]) for row in table]
+    ratios = [float(row["corollary_16"]) / float(row["library"]) for row in table]
     assert f"up to {max(ratios):.2f} times near order 1" in sentence
     assert (f"as little as {min(ratios):.2f} times the largest divergence" in sentence) == (name == "geumlek-5.1")
     assert ("never less than the largest divergence" in sentence) == (name == "geumlek-5.2")
@@ -78,18 +78,18 @@ def test_levels_are_written(tmp_path, name, words, label, run_once):
 def test_the_least_ratio_is_at_order_two_and_not_beside_it():
     """Where the pair that is worst for the corollary changes, its ratio has a kink."""
     part = posterior_levels._curve("diffused", 0.1, 20)
-    ratio = part["corollary_16"] / part["ours"]
+    ratio = part["corollary_16"] / part["library"]
     assert part["order"][ratio.argmin()] == pytest.approx(2.0, abs=1e-6)
     assert ratio.min() == pytest.approx(0.8352, abs=1e-4)
 
 
 SMALL = Setting(alpha=3, beta=5, n=12, order=2)
-LAW = Beta(a=7, b=13)  # the posterior of four ones
+DISTRIBUTION = Beta(a=7, b=13)  # the posterior of four ones
 
 
 def apart(density):
-    """KL(LAW || density) by adaptive quadrature."""
-    exact = stats.beta(LAW.a, LAW.b)
+    """KL(DISTRIBUTION || density) by adaptive quadrature."""
+    exact = stats.beta(DISTRIBUTION.a, DISTRIBUTION.b)
 
     def integrand(theta):
         return exact.pdf(theta) * (exact.logpdf(theta) - np.log(density(theta)))
@@ -110,8 +110,8 @@ def test_entropy_of_noisy_counts_against_the_integral_over_the_noise():
 
     found = posterior_distributions.gaussian(SMALL, epsilon)
     assert found.amount == pytest.approx(deviation)
-    assert found.relative_entropy(LAW, 4) == pytest.approx(apart(density), rel=1e-6)
-    assert posterior_distributions.gaussian_as_printed(SMALL, 2 * epsilon).amount == pytest.approx(deviation)
+    assert found.relative_entropy(DISTRIBUTION, 4) == pytest.approx(apart(density), rel=1e-6)
+    assert posterior_distributions.gaussian_as_published(SMALL, 2 * epsilon).amount == pytest.approx(deviation)
 
 
 def test_entropy_of_the_noise_aware_posterior_against_a_loop_over_the_noise():
@@ -142,14 +142,14 @@ def test_the_noise_costs_what_the_figures_say():
         setting = Setting(alpha=6, beta=12, n=100, order=order)
         for noise, made, epsilon in (
             ("gaussian", posterior_distributions.gaussian, 0.1),
-            ("gaussian", posterior_distributions.gaussian_as_printed, 0.05),
+            ("gaussian", posterior_distributions.gaussian_as_published, 0.05),
             ("discrete gaussian", posterior_distributions.noise_aware, 0.1),
         ):
             mechanism = ps.NoisyStatistics(model=setting.model, n=100, noise=noise, scale=made(setting, 0.1).amount)
             assert mechanism.accountant.rdp(order) == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_the_noise_aware_law_is_the_mean_of_what_analysts_find():
+def test_the_noise_aware_distribution_is_the_mean_of_what_analysts_find():
     setting = Setting(alpha=3, beta=5, n=12, order=2)
     distribution = posterior_distributions.noise_aware(setting, 0.3)
     mechanism = ps.NoisyStatistics(model=setting.model, n=12, noise="discrete gaussian", scale=distribution.amount)
@@ -175,9 +175,9 @@ def test_the_relative_entropies_that_our_mechanisms_tend_to():
 
 
 @pytest.mark.parametrize("name", list(posterior_plots.MADE))
-def test_every_law_is_whole_and_tends_to_the_posterior_or_away(name):
+def test_every_distribution_is_whole_and_tends_to_the_posterior_or_away(name):
     made = posterior_plots.MADE[name]
-    apart = [made(SMALL, epsilon).relative_entropy(LAW, 4) for epsilon in (1e-3, 0.03, 1.0)]
+    apart = [made(SMALL, epsilon).relative_entropy(DISTRIBUTION, 4) for epsilon in (1e-3, 0.03, 1.0)]
     assert apart == sorted(apart, reverse=True)
     assert made(SMALL, 0.03).weights.sum(axis=1) == pytest.approx(np.ones(13))
 
@@ -189,7 +189,7 @@ def test_entropy_of_weighted_posteriors_against_the_closed_form():
     ):
         found = made(SMALL, 0.03)
         closed = SMALL.model.posterior(np.asarray(4.0), 12, **{"data_weight": 1.0, field: found.amount})
-        assert found.relative_entropy(LAW, 4) == pytest.approx(LAW.relative_entropy(closed), rel=1e-9)
+        assert found.relative_entropy(DISTRIBUTION, 4) == pytest.approx(DISTRIBUTION.relative_entropy(closed), rel=1e-9)
         assert (found.amount < 1) == (field == "data_weight")
     assert posterior_distributions.diffused(SMALL, SMALL.direct * 1.0001).amount == 1.0
 
@@ -198,7 +198,7 @@ def test_entropy_of_weighted_posteriors_against_the_closed_form():
 @pytest.mark.parametrize("name", ["diffused", "concentrated", "Gaussian noise", "noise-aware"])
 @pytest.mark.parametrize(("rho", "accepted"), [(0.5, True), (0.55, False)])
 def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
-    """The mechanisms run 200,000 times, as the thesis runs them 10,000 times; the twin's population is another one."""
+    """The mechanisms run 200,000 times, as the thesis runs them 10,000 times; the mutant has another population."""
     repeats, setting = 200_000, Setting(alpha=6, beta=12, n=100, order=15)
     ones, new = rng.binomial(100, 0.5, repeats), rng.binomial(100, 0.5, repeats)
     distribution = posterior_plots.MADE[name](setting, 0.1)

@@ -1,4 +1,4 @@
-"""Figures of coins and of private descent: small runs of what `privsample reproduce` runs."""
+"""Figures of Bernoulli draws and of private descent: small runs of what `privsample reproduce` runs."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_draws_cost_less_than_the_parameter_where_the_paper_says_so(order):
     assert below == bernoulli.NAMED
 
 
-def test_searches_for_the_laws_of_two_coins(few, monkeypatch, tmp_path):
+def test_searches_for_the_distributions_of_two_draws(few, monkeypatch, tmp_path):
     monkeypatch.setattr(bernoulli, "SEARCHED", (1.0,))
     panel = bernoulli.Panel(order=5.0, margin=0.3, dimension=2, draws=1)
     found = panel.searched()

@@ -26,22 +26,22 @@ def test_two_profiles_rises_and_stays_below_local_privacy():
 
 def test_stand_in_profiles_make_the_baseline_fall_together():
     assert np.allclose(np.sum(list(PROFILES.values()), axis=1), 1)
-    local, ours = (categorical(mechanism_class, "t", FEW) for mechanism_class in (LocalResponse, SmoothCategorical))
+    local, smooth = (categorical(mechanism_class, "t", FEW) for mechanism_class in (LocalResponse, SmoothCategorical))
     assert np.allclose(local.values, local.values[:, :1], atol=1e-9)
-    informative, other = ours.values[:, :2], ours.values[:, 2:]
+    informative, other = smooth.values[:, :2], smooth.values[:, 2:]
     assert np.all(other <= informative.max(axis=1, keepdims=True) + 1e-12)
-    assert np.all(ours.values[1:] < local.values[1:])
+    assert np.all(smooth.values[1:] < local.values[1:])
     assert np.all(other[:3] < 0.3 * local.values[:3, :2].max())
 
 
 @pytest.mark.parametrize("count", [6, 21])
 def test_chains_spread_wider_than_under_local_privacy(count):
-    local, ours = (chain(mechanism_class, count, "t", FEW) for mechanism_class in (LocalResponse, SmoothOneBit))
-    spread = [curves.values[:, -1] - curves.values[:, 0] for curves in (local, ours)]
+    local, smooth = (chain(mechanism_class, count, "t", FEW) for mechanism_class in (LocalResponse, SmoothOneBit))
+    spread = [curves.values[:, -1] - curves.values[:, 0] for curves in (local, smooth)]
     assert spread[0] == pytest.approx(np.tanh(FEW / 2), abs=1e-8)
     assert np.all(spread[1] > spread[0])
-    assert np.allclose(ours.values + ours.values[:, ::-1], 1, atol=1e-6)
-    assert np.all(np.diff(ours.values, axis=1) > -1e-9)
+    assert np.allclose(smooth.values + smooth.values[:, ::-1], 1, atol=1e-6)
+    assert np.all(np.diff(smooth.values, axis=1) > -1e-9)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,8 @@ def test_where_the_baseline_stops_being_better_is_a_root():
     ]
     assert changes[0] == pytest.approx(changes[1], abs=1e-7)
     assert (
-        f"up to ε = {crossing:.2g} the worst symbol of Smooth Categorical" in profiles._of_categorical(columns).sentence
+        f"up to ε = {crossing:.2g} the worst symbol of Smooth Categorical"
+        in profiles._describe_categorical(columns).sentence
     )
 
 

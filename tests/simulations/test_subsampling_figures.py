@@ -1,4 +1,4 @@
-"""The subsampling paper's figures: its bounds against brute force, ours never above them, files as promised."""
+"""The subsampling paper's figures: its bounds against brute force, accounts never above them, files as promised."""
 
 import csv
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privsample.simulations.experiments import subsampling as figures
-from privsample.simulations.experiments import subsampling_printed as printed
+from privsample.simulations.experiments import subsampling_published as published
 from privsample.simulations.experiments.subsampling_table import DELTA, rows
 
 EPSILON = np.array([-0.7, 0.0, 0.2, 1.3])
@@ -17,7 +17,7 @@ EPSILON = np.array([-0.7, 0.0, 0.2, 1.3])
 def test_profiles_by_quadrature(name):
     """The loss falls along the line: integrate up to where it is epsilon."""
     distribution = {"laplace": lambda z: mp.exp(-abs(z)) / 2, "gauss": mp.npdf}[name]
-    for e, found in zip(EPSILON, getattr(printed, name)(0.8)(EPSILON), strict=True):
+    for e, found in zip(EPSILON, getattr(published, name)(0.8)(EPSILON), strict=True):
         end = {"laplace": np.clip((0.8 - e) / 2, -40, 40 if e < -0.8 else 0.8), "gauss": 0.4 - e / 0.8}[name]
         places = [-40, *(x for x in (-8, -2, 0) if x < end), end]
         truth = (
@@ -29,7 +29,7 @@ def test_profiles_by_quadrature(name):
 
 
 def test_a_coin_answered_honestly():
-    honest = printed.response(0.7)(EPSILON)
+    honest = published.response(0.7)(EPSILON)
     assert honest == pytest.approx(
         np.maximum(0.7 - np.exp(EPSILON) * 0.3, 0) + np.maximum(0.3 - np.exp(EPSILON) * 0.7, 0)
     )
@@ -37,26 +37,26 @@ def test_a_coin_answered_honestly():
 
 @pytest.mark.parametrize("drawn", ["poisson", "without", "with"])
 def test_the_membership_mechanism_attains_the_bounds_and_a_wrong_rate_does_not(drawn):
-    epsilon, base = np.linspace(0, 2, 21), printed.response(0.9)
-    truth = printed.membership(drawn, 5, 2, 0.9)(epsilon)
-    bound = printed.repeated(lambda _: base, 5, 2) if drawn == "with" else printed.once(base, 2 / 5)
+    epsilon, base = np.linspace(0, 2, 21), published.response(0.9)
+    truth = published.membership(drawn, 5, 2, 0.9)(epsilon)
+    bound = published.repeated(lambda _: base, 5, 2) if drawn == "with" else published.once(base, 2 / 5)
     assert bound(epsilon) == pytest.approx(truth, abs=1e-12)
-    assert (printed.once(base, 0.3)(epsilon) < truth - 1e-3).any()
+    assert (published.once(base, 0.3)(epsilon) < truth - 1e-3).any()
 
 
 def test_groups_of_a_black_box_are_those_of_a_pure_promise_at_its_end():
-    groups = printed.black_box(printed.laplace(0.5))
+    groups = published.black_box(published.laplace(0.5))
     epsilon = np.array([0.0, 0.4, 1.0])
-    assert groups(1)(epsilon) == pytest.approx(printed.laplace(0.5)(epsilon))
+    assert groups(1)(epsilon) == pytest.approx(published.laplace(0.5)(epsilon))
     assert groups(3)(np.array([1.5])) == 0
-    assert (groups(3)(epsilon) > printed.laplace(1.5)(epsilon)).all()
+    assert (groups(3)(epsilon) > published.laplace(1.5)(epsilon)).all()
 
 
-def test_ours_is_the_table_and_lies_below_theorem_14():
+def test_the_account_is_the_table_and_lies_below_theorem_14():
     made = rows()
     for row in made[:4]:
-        assert row.account.epsilon(DELTA) == pytest.approx(row.printed_epsilon, rel=1e-9)
-    assert made[4].account.epsilon(DELTA) < made[4].printed_epsilon
+        assert row.account.epsilon(DELTA) == pytest.approx(row.published_epsilon, rel=1e-9)
+    assert made[4].account.epsilon(DELTA) < made[4].published_epsilon
     assert np.isnan(made[4].gap())
 
 
@@ -79,12 +79,12 @@ def test_files(tmp_path, name, lines, words, run_once):
     assert words in sentence
 
 
-def test_white_below_ours_below_the_printed_black_box(run_once):
+def test_white_box_below_account_below_the_published_black_box(run_once):
     table = list(csv.DictReader(run_once("balle-1e").made.numbers.decode().splitlines()))
-    white, ours, paper = (
+    white, library, paper = (
         np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES
     )
-    assert (white <= ours * (1 + 1e-12)).all()
-    assert (ours <= paper * (1 + 1e-12)).all()
-    assert figures.FLOOR < ours[0] < 1
+    assert (white <= library * (1 + 1e-12)).all()
+    assert (library <= paper * (1 + 1e-12)).all()
+    assert figures.FLOOR < library[0] < 1
     assert {(row["noise"], row["n"], row["m"]) for row in table} == {("Laplace", "100", "20")}

@@ -15,7 +15,7 @@ def test_the_tempered_draw_is_not_called_better_at_ten_records():
     gap = [columns["tempered"][k] - columns["both"][k] for k in (few, ten)]
     assert gap[ten] > 10 * columns["both_standard_error"][ten]
     assert gap[few] < -3 * columns["both_standard_error"][few]
-    sentence = tempered._of_errors(columns).sentence
+    sentence = tempered._describe_errors(columns).sentence
     assert "smaller with 3 records and larger with 10." in sentence
 
 
@@ -25,6 +25,6 @@ def test_the_error_of_a_tempered_draw_against_draws(rng, alpha, factor, accepted
     a, b, repeats = 1 + 20 / 7.0, 1 + 180 / 7.0, 40_000
     distribution = truncate(temper(tempered.MODEL.posterior(np.asarray(20.0), 200), 7.0), 0.05, 0.95)
     errors = np.abs(distribution.sample(repeats, rng) - tempered.SHARE)
-    stated = factor * float(tempered.error_of_beta(np.array(a), np.array(b), 0.05))
+    stated = factor * float(tempered.beta_error(np.array(a), np.array(b), 0.05))
     z = (errors.mean() - stated) / (errors.std() / repeats**0.5)
     assert (abs(z) < stats.norm.isf(alpha / 2)) == accepted

@@ -38,7 +38,7 @@ REASONABLE, CLOSE = 5.0, 0.9  # the paper's largest reasonable epsilon; the shar
 NAMED = {(d, 1, 0.3) for d in (1, 2, 3, 5)} | {(1, 1, 0.1), (2, 1, 0.1), (1, 1, 0.01), (1, 2, 0.1)}
 _ATTAINED = 1e-6  # relative: what a search finds beyond the conjectured value by less is rounding
 CASES, CASE_STARTS = 18, 2  # of the searches against the conjecture
-SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best distributions of two and three coins
+SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best distributions of two and three trials
 
 
 @frozen_value
@@ -63,12 +63,12 @@ class Panel:
         grid, count = SECOND if self.second else (EPSILONS, NEAR)
         near = kink * np.geomspace(1 / 4, 4, count)
         points = [REASONABLE, kink, largest_at(lambda e: min(e, kink) - self._lower(e), near)]
-        if self.coins > 1:  # for one draw of one coordinate the upper bound is the value, up to the search's tolerance
+        if self.trials > 1:  # for one draw of one coordinate the upper bound is the value, up to the search's tolerance
             points.append(largest_at(self._gap, near))
         return np.unique(np.concatenate([grid, near, points]))
 
     @property
-    def coins(self) -> int:
+    def trials(self) -> int:
         """The number of Bernoulli draws."""
         return self.dimension * self.draws
 
@@ -83,10 +83,10 @@ class Panel:
             UPPER: np.array([float(account.rdp(self.order)) for account in accounts]),
             LOWER: np.array([self._lower(float(e)) for e in epsilons]),
         }
-        if self.coins == 1:
+        if self.trials == 1:
             found[EXACT] = found[UPPER]  # the account is this search
         elif self.dimension == 1:
-            search = [corner_renyi(float(e), self.order, self.coins, self.margin).low for e in epsilons]
+            search = [corner_renyi(float(e), self.order, self.trials, self.margin).low for e in epsilons]
             found[SEARCHED_LOWER] = np.array(search)
         return found
 
@@ -112,7 +112,7 @@ class Panel:
 
     def _lower(self, epsilon: float) -> float:
         odds = float(binary_log_odds(epsilon, self.order))
-        return symmetric_renyi(odds, self.order, self.coins, self.margin)
+        return symmetric_renyi(odds, self.order, self.trials, self.margin)
 
     def _account(self, epsilon: float) -> BernoulliAccountant:
         """Return the account over a base with this epsilon at this order."""
@@ -154,7 +154,7 @@ Tried = dict[Panel, dict[str, FloatArray]]
 
 
 def _describe(columns: Columns) -> Statement:
-    theirs, ours, below, panels = [], [], set(), 0
+    paper_gaps, library_gaps, below, panels = [], [], set(), 0
     findings: list[Finding] = []
     parameter, draws = "epsilon_of_parameter", "epsilon_of_draws"
     table = Table(columns=columns)
@@ -164,8 +164,8 @@ def _describe(columns: Columns) -> Statement:
             panel.select(curve=name)[draws] for name in (POSTPROCESSING, ASYMPTOTE, UPPER, LOWER)
         )
         gap = np.minimum(post, asymptote) - lower
-        theirs.append((float(gap.max()), float(post[gap.argmax()]), f"d = {d:g}, k = {k:g}, c = {c:g}"))
-        ours.append(np.max(upper - lower))
+        paper_gaps.append((float(gap.max()), float(post[gap.argmax()]), f"d = {d:g}, k = {k:g}, c = {c:g}"))
+        library_gaps.append(np.max(upper - lower))
         saved = CLOSE * REASONABLE - panel.select(curve=LOWER).at(parameter, REASONABLE, draws)
         if saved > 0:
             below.add((int(d), int(k), float(c)))
@@ -174,7 +174,7 @@ def _describe(columns: Columns) -> Statement:
     broken = sum(
         not (np.isfinite(one[draws]) & (one[draws] > 0)).all() for _, one in table.groups("d", "k", "c", "curve")
     )
-    largest, where, panel_name = max(theirs)
+    largest, where, panel_name = max(paper_gaps)
     found, lowest = table.select(curve=ALGORITHM_1)[draws], table.select(curve=SAME)[draws]
     more = ""
     if len(found):
@@ -194,7 +194,7 @@ def _describe(columns: Columns) -> Statement:
         "The draws cost at most as much as the parameter, and at most an asymptote that does not depend on ε. The "
         f"upper and lower bounds of the paper differ by at most {largest:.2f} nats (at ε = {where:.3g}, {panel_name}); "
         "the paper states about 1.5. Our proven upper bound exceeds the lower bound by at most "
-        f"{max(ours):.2f} nats.{more} At ε = {REASONABLE:g} the lower bound is less than {CLOSE:.0%} of ε in "
+        f"{max(library_gaps):.2f} nats.{more} At ε = {REASONABLE:g} the lower bound is less than {CLOSE:.0%} of ε in "
         f"{len(below)} of {panels} combinations of d, k and c; these are "
         + ("exactly" if below == named else f"not exactly the {len(named)}")
         + " the combinations for which the paper reports amplification. "
@@ -207,7 +207,7 @@ def _describe(columns: Columns) -> Statement:
     findings += [
         Finding("the paper's bounds apart", largest),
         Finding("where they are apart", where),
-        Finding("our bound above the lower one", float(max(ours))),
+        Finding("our bound above the lower one", float(max(library_gaps))),
         Finding("panels below", len(below)),
         Finding("curves with gaps", broken),
     ]
@@ -308,12 +308,12 @@ def conjecture(cases: int | None = None, starts: int | None = None, seed: int = 
     ratio = np.array(found["found"]) / np.array(found["conjectured"])
     return Result(
         columns=found,
-        describe=lambda columns: _of_search(columns, starts),
+        describe=lambda columns: _describe_search(columns, starts),
         plot=lambda figure: _plot_search(figure, found, ratio),
     )
 
 
-def _of_search(columns: Columns, starts: int) -> Statement:
+def _describe_search(columns: Columns, starts: int) -> Statement:
     table = Table(columns=columns)
     ratio = table["found"] / table["conjectured"]
     attained = int((ratio > 1 - 1e-5).sum())

@@ -18,7 +18,9 @@ _NOWHERE = 20.0  # less the log weight of corners that a distribution leaves out
 
 @frozen_value
 class Corners:
-    """Laws on {c, 1-c}^d seen through k draws; kernel: log chance of each pattern of heads by corner."""
+    """Distributions on {c, 1-c}^d, observed through k draws.
+
+    `kernel` holds the log probability of each pattern of ones by corner."""
 
     order: float
     epsilon: float

@@ -52,7 +52,7 @@ class Errors:
     drawn: FloatArray
     standard_error: FloatArray
     exact: FloatArray
-    printed: FloatArray
+    published: FloatArray
 
 
 def _ratio(dimension: int, rate: float) -> float:
@@ -60,7 +60,7 @@ def _ratio(dimension: int, rate: float) -> float:
     return made.mean_squared_error(1.0) / (dimension / (2 * rate))
 
 
-def printed(dimension: int, rate: float) -> float:
+def published_bound(dimension: int, rate: float) -> float:
     """Theorem 8's error of its mechanism as a share of Gaussian noise's, with sensitivity = R = 1."""
     return 1 / (1 + dimension / (2 * rate))
 
@@ -96,7 +96,7 @@ def _errors(label: str, x: FloatArray, pairs: Any, at: Any, discretize: Any, rng
         drawn=drawn,
         standard_error=standard_errors,
         exact=np.array([_ratio(d, rate) for d, rate in discretize]),
-        printed=np.array([printed(d, rate) for d, rate in pairs]),
+        published=np.array([published_bound(d, rate) for d, rate in pairs]),
     )
 
 
@@ -131,18 +131,20 @@ def _theorem_8(seed: int = 8, every: int = 1) -> Result:
     times = {excess: (grid, error_by_time(excess, grid)) for excess, grid in grids.items()}
     parts: list[dict[str, Any]] = []
     for curve in left + right:
-        exact = {"x": curve.x, "ratio": curve.ratio, "reference": curve.printed, "standard_error": 0.0}
+        exact = {"x": curve.x, "ratio": curve.ratio, "reference": curve.published, "standard_error": 0.0}
         drawn = {"x": curve.at, "ratio": curve.drawn, "reference": curve.exact, "standard_error": curve.standard_error}
         parts += [{"curve": curve.label, "kind": "exact"} | exact, {"curve": curve.label, "kind": "drawn"} | drawn]
     for excess, (grid, share) in times.items():
         by_time = {"x": grid, "ratio": share, "reference": 1.0, "standard_error": 0.0}
         parts.append({"curve": f"by time, {excess:g}", "kind": "by time"} | by_time)
     return Result(
-        columns=stacked(parts), describe=_of_theorem_8, plot=lambda figure: _plot_errors(figure, left, right, times)
+        columns=stacked(parts),
+        describe=_describe_theorem_8,
+        plot=lambda figure: _plot_errors(figure, left, right, times),
     )
 
 
-def _of_theorem_8(columns: Columns) -> Statement:
+def _describe_theorem_8(columns: Columns) -> Statement:
     exact, drawn = (Table(columns=columns).select(kind=kind) for kind in ("exact", "drawn"))
     gap = float(np.abs(exact["ratio"] / exact["reference"] - 1).max())
     off = drawn["ratio"] - drawn["reference"]
@@ -218,11 +220,11 @@ def _path(seed: int = 5) -> Result:
     columns |= {f"coordinate_{k}": column.tolist() for k, column in enumerate(drawn.T)}
     columns |= {"epsilon_of_all": [together] * len(times), "epsilon_of_independent_noise": [apart] * len(times)}
     return Result(
-        columns=columns, describe=_of_path, plot=lambda figure: _plot_path(figure, times, drawn, costs, level)
+        columns=columns, describe=_describe_path, plot=lambda figure: _plot_path(figure, times, drawn, costs, level)
     )
 
 
-def _of_path(columns: Columns) -> Statement:
+def _describe_path(columns: Columns) -> Statement:
     levels = Table(columns=columns).select(released=1)
     listed = [f"{cost:.2g}" for cost in levels["epsilon"]]
     together, apart = (float(levels[f"epsilon_of_{name}"][0]) for name in ("all", "independent_noise"))

@@ -84,12 +84,12 @@ def _assignments(seed: int = SEED) -> Result:
     shares = late(chain).tolist()
     return Result(
         columns=columns,
-        describe=_of_assignments,
+        describe=_describe_assignments,
         plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
     )
 
 
-def _of_assignments(columns: Columns) -> Statement:
+def _describe_assignments(columns: Columns) -> Statement:
     state, actual = np.asarray(columns["state"]), np.asarray(columns["late_in_the_records"], dtype=float)
     stated = np.asarray(columns["late_in_the_state"], dtype=float)
     kinds = [state == k + 1 for k in range(STATES) if (state == k + 1).any()]
@@ -148,7 +148,7 @@ def _bars(state: int, seed: int = SEED) -> Result:
         start += len(names)
     return Result(
         columns=columns,
-        describe=_of_bars,
+        describe=_describe_bars,
         plot=lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state),
     )
 
@@ -164,7 +164,7 @@ def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
     return found
 
 
-def _of_bars(columns: Columns) -> Statement:
+def _describe_bars(columns: Columns) -> Statement:
     delay, number = Table(columns=columns).select(feature="delay"), int(columns["number"][0])
     most, usual = float(delay["state"][3:].sum()), float(delay["all_days"][3:].sum())
     deviation = float(np.hypot(*delay["standard_deviation"][3:]))
@@ -229,12 +229,12 @@ def _tempered(seed: int = 47) -> Result:
     shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
     return Result(
         columns=stacked(parts),
-        describe=_of_tempered,
+        describe=_describe_tempered,
         plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
     )
 
 
-def _of_tempered(columns: Columns) -> Statement:
+def _describe_tempered(columns: Columns) -> Statement:
     releases = [Table(columns=columns).select(release=k) for k in dict.fromkeys(columns["release"])]
     alike = np.array(
         [[(rows[name] == rows["noisy_histograms"]).mean() for name in ("most_frequent", "last")] for rows in releases]

@@ -1,6 +1,7 @@
 """Privacy amplification by a Markov kernel after a release, and by the noisy steps of a training run.
 
-Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorems 1 and 5; ours: docs/notes/kernels.md, contraction.md.
+Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorems 1 and 5. Bounds of the library:
+docs/notes/kernels.md, contraction.md.
 """
 
 from typing import Any
@@ -42,7 +43,7 @@ class Mixing:
     ultra_mixing: FloatArray
     exact: FloatArray
     bound: FloatArray
-    printed: FloatArray
+    published: FloatArray
     alone: float
 
 
@@ -61,16 +62,16 @@ def mixing(steps: FloatArray) -> Mixing:
                 constants.ultra_mixing,
                 float(account.epsilon(DELTA)),
                 min(bounds),
-                _printed(base, account),
+                _published_bound(base, account),
             )
         )
-    names = ("dobrushin", "doeblin", "ultra_mixing", "exact", "bound", "printed")
+    names = ("dobrushin", "doeblin", "ultra_mixing", "exact", "bound", "published")
     columns = dict(zip(names, np.array(rows).T, strict=True))
     return Mixing(steps=steps, alone=float(base.epsilon(DELTA)), **columns)
 
 
-def _printed(base: RandomizedResponseAccountant, account: KernelAccountant) -> float:
-    """The better of Theorem 1, parts 1 and 4, as printed."""
+def _published_bound(base: RandomizedResponseAccountant, account: KernelAccountant) -> float:
+    """The better of Theorem 1, parts 1 and 4, as published."""
     constants = account.constants
     by_dobrushin = float(base.epsilon(min(DELTA / constants.dobrushin, 0.999)))
     by_ultra_mixing = float(np.log1p(constants.ultra_mixing * np.expm1(LOG_ODDS)))
@@ -86,18 +87,19 @@ def _mixing(steps: FloatArray | None = None) -> Result:
         "ultra_mixing": found.ultra_mixing.tolist(),
         "epsilon_exact": found.exact.tolist(),
         "epsilon_bound": found.bound.tolist(),
-        "epsilon_printed": found.printed.tolist(),
+        "epsilon_published": found.published.tolist(),
         "epsilon_without_steps": [found.alone] * len(found.steps),
     }
-    return Result(columns=columns, describe=_of_mixing, plot=lambda figure: _plot_mixing(figure, found))
+    return Result(columns=columns, describe=_describe_mixing, plot=lambda figure: _plot_mixing(figure, found))
 
 
-def _of_mixing(columns: Columns) -> Statement:
+def _describe_mixing(columns: Columns) -> Statement:
     rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
-    exact, bound, printed = (rows[f"epsilon_{name}"] for name in ("exact", "bound", "printed"))
+    exact, bound, published = (rows[f"epsilon_{name}"] for name in ("exact", "bound", "published"))
     last, before = rows["steps"][-1], rows["steps"][-2]
     factors = [
-        float((curve[-1] / curve[-2]) ** (1 / (last - before))) for curve in (rows["dobrushin"], exact, bound, printed)
+        float((curve[-1] / curve[-2]) ** (1 / (last - before)))
+        for curve in (rows["dobrushin"], exact, bound, published)
     ]
     second = float(np.sort(np.linalg.eigvalsh(walk()))[-2])
     alone = float(rows["epsilon_without_steps"][0])
@@ -105,16 +107,16 @@ def _of_mixing(columns: Columns) -> Statement:
         f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = "
         f"{DELTA:g}. Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its "
         "output distributions. From the contraction coefficients of the walk alone, our bound gives "
-        f"{bound[-1]:.3g} and Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
+        f"{bound[-1]:.3g} and Theorem 1 as published {published[-1]:.3g}. From step {before:g} to {last:g} each step "
         f"multiplies the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} "
         f"and Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (
             Finding("alone", alone),
             Finding("exact", float(exact[-1])),
             Finding("our bound", float(bound[-1])),
-            Finding("Theorem 1", float(printed[-1])),
+            Finding("Theorem 1", float(published[-1])),
             *(Finding(f"factor {k}", factor) for k, factor in enumerate(factors)),
-            compared("Theorem 1 / our bound - 1", float(printed[-1] / bound[-1]) - 1),
+            compared("Theorem 1 / our bound - 1", float(published[-1] / bound[-1]) - 1),
             compared("alone / exact - 1", float(alone / exact[-1]) - 1),
         ),
     )
@@ -133,7 +135,7 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     )
     left.legend(loc="lower left")
     right.axhline(found.alone, color=GREY, linewidth=1.0, label="randomized response alone")
-    right.semilogy(found.steps, found.printed, color=ORANGE, linestyle="--", label="Theorem 1 as printed")
+    right.semilogy(found.steps, found.published, color=ORANGE, linestyle="--", label="Theorem 1 as published")
     right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bound from the coefficients")
     right.semilogy(found.steps, found.exact, color=BLUE, label="exact")
     right.set(
@@ -146,24 +148,26 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
 
 
 def iteration(convexity: float, after: FloatArray = AFTER) -> tuple[FloatArray, FloatArray]:
-    """rdp(a)/a of a record that was used `after` steps before the end: ours, and Theorem 5's; (steps,) each."""
+    """Bounds on rdp(a)/a of a record used `after` steps before the end, (steps,): the library's and Theorem 5's."""
     factor = max(abs(1 - RATE * convexity), abs(1 - RATE * SMOOTH))
-    ours = (2 * LIPSCHITZ * RATE / noise_of_equal_steps(RATE * NOISE_STD, factor, after)) ** 2 / 2
+    library = (2 * LIPSCHITZ * RATE / noise_of_equal_steps(RATE * NOISE_STD, factor, after)) ** 2 / 2
     squared = 1 - 2 * RATE * SMOOTH * convexity / (SMOOTH + convexity)
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
-    printed = first / np.maximum(after, 1) * squared ** ((after + 1) / 2)
-    return ours, np.where(after == 0, first, printed)
+    published = first / np.maximum(after, 1) * squared ** ((after + 1) / 2)
+    return library, np.where(after == 0, first, published)
 
 
 def _iteration(after: FloatArray = AFTER) -> Result:
     curves = {convexity: iteration(convexity, after) for convexity in CONVEXITY}
     columns: dict[str, Any] = {"steps_after": after.tolist()}
-    for convexity, (ours, printed) in curves.items():
-        columns |= {f"ours_{convexity:g}": ours.tolist(), f"theorem_5_{convexity:g}": printed.tolist()}
-    return Result(columns=columns, describe=_of_iteration, plot=lambda figure: _plot_iteration(figure, after, curves))
+    for convexity, (library, published) in curves.items():
+        columns |= {f"library_{convexity:g}": library.tolist(), f"theorem_5_{convexity:g}": published.tolist()}
+    return Result(
+        columns=columns, describe=_describe_iteration, plot=lambda figure: _plot_iteration(figure, after, curves)
+    )
 
 
-def _of_iteration(columns: Columns) -> Statement:
+def _describe_iteration(columns: Columns) -> Statement:
     rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
     steps = rows["steps_after"]
     last, before = float(steps[-1]), float(steps[-1]) - 10
@@ -173,15 +177,17 @@ def _of_iteration(columns: Columns) -> Statement:
 
     convex, strong = (f"{convexity:g}" for convexity in CONVEXITY)
     less = {
-        (kind, step): at(f"theorem_5_{kind}", step) / at(f"ours_{kind}", step)
+        (kind, step): at(f"theorem_5_{kind}", step) / at(f"library_{kind}", step)
         for kind in (convex, strong)
         for step in (1.0, last)
     }
-    fall = [(at(f"{curve}_{strong}", last) / at(f"{curve}_{strong}", before)) ** 0.1 for curve in ("ours", "theorem_5")]
-    slow = at(f"ours_{convex}", before) / at(f"ours_{convex}", last)
+    fall = [
+        (at(f"{curve}_{strong}", last) / at(f"{curve}_{strong}", before)) ** 0.1 for curve in ("library", "theorem_5")
+    ]
+    slow = at(f"library_{convex}", before) / at(f"library_{convex}", last)
     return Statement(
         "Bounds on the Rényi divergence for a record that is used some noisy gradient steps before the end. Theorem 5 "
-        f"as printed, divided by our bound: for a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further "
+        f"as published, divided by our bound: for a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further "
         f"step and {less[convex, last]:.3g} after {last:g}; for a {strong}-strongly convex loss "
         f"{less[strong, 1.0]:.3g} and {less[strong, last]:.3g}. For strongly convex losses the paper proves an "
         f"exponential decrease: from step {before:g} to {last:g} each step multiplies our bound by {fall[0]:.3f} and "
@@ -189,8 +195,8 @@ def _of_iteration(columns: Columns) -> Statement:
         (
             *(Finding(f"ratio {kind}, {step:g}", ratio) for (kind, step), ratio in less.items()),
             *(compared(f"ratio {kind}, {step:g}, - 1", ratio - 1) for (kind, step), ratio in less.items()),
-            Finding("fall of ours", fall[0]),
-            Finding("fall of Theorem 5", fall[1]),
+            Finding("factor of a step, library", fall[0]),
+            Finding("factor of a step, Theorem 5", fall[1]),
             Finding("convex over ten steps", slow),
         ),
     )
@@ -198,10 +204,10 @@ def _of_iteration(columns: Columns) -> Statement:
 
 def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
-    for axes, (convexity, (ours, printed)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
+    for axes, (convexity, (library, published)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
         axes.axhline(first, color=GREY, linewidth=1.0, label="without further steps")
-        axes.semilogy(after, printed, color=ORANGE, linestyle="--", label="Theorem 5 as printed")
-        axes.semilogy(after, ours, color=BLUE, label="our bound")
+        axes.semilogy(after, published, color=ORANGE, linestyle="--", label="Theorem 5 as published")
+        axes.semilogy(after, library, color=BLUE, label="our bound")
         title = f"{convexity:g}-strongly convex loss" if convexity else "convex loss"
         axes.set(
             xlabel="noisy gradient steps after the record is used",
@@ -220,7 +226,7 @@ DECAY = Experiment(
 )
 ITERATION = Experiment(
     name="balle-diffusion-iteration",
-    title="Amplification by iteration: ours beside Theorem 5 and beside none",
+    title="Amplification by iteration: the bound of the library, Theorem 5, and no amplification",
     run=_iteration,
     size=(8.8, 3.6),
     second=lambda: _iteration(np.array([0.0, 1.0, 7.0, 50.0, 90.0, 100.0])),

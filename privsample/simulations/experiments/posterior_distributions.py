@@ -134,7 +134,7 @@ def gaussian(setting: Setting, epsilon: float) -> Mixture:
     return _plug_in(setting, (setting.order / (2 * epsilon)) ** 0.5)
 
 
-def gaussian_as_printed(setting: Setting, epsilon: float) -> Mixture:
+def gaussian_as_published(setting: Setting, epsilon: float) -> Mixture:
     """The Gaussian baseline with the Rényi divergence of the thesis, order / noise_std^2, which is twice too large."""
     return _plug_in(setting, (setting.order / epsilon) ** 0.5)
 

@@ -95,7 +95,7 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
             for part in (parts["diffused"], parts["concentrated"])
         )
         findings += [Finding("direct", setting.direct), Finding("Gaussian noise at the end", last)]
-        findings.append(compared("Gaussian noise at the end - ours", 1e3 * (last - reached)))
+        findings.append(compared("Gaussian noise at the end - library", 1e3 * (last - reached)))
         return Statement(
             f"{start}. A draw from the true posterior has ε = {setting.direct:.3g}. From this ε on the diffused and "
             f"the concentrated posterior are the true posterior, and their relative entropy is {reached:.1g}. With "
@@ -105,7 +105,7 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
     least = least_entropies(setting)
     findings += [Finding(f"least of {name}", apart) for name, apart in least.items()]
     findings.append(Finding("Gaussian noise at the end", last))
-    findings.append(compared("least of ours - Gaussian noise", min(least.values()) - last))
+    findings.append(compared("library, least - Gaussian noise", min(least.values()) - last))
     return Statement(
         f"{start}. As ε grows, the diffused and the concentrated posterior tend to {least['diffused']:.2g} and "
         f"{least['concentrated']:.2g} nats, because the Rényi divergence of the posterior itself is infinite at this "

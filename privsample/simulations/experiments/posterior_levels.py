@@ -1,7 +1,7 @@
 """Thesis Figures 5.1 and 5.2: Rényi curves of diffused and concentrated posteriors.
 
 Source: Geumlek 2020, section 5.4.1: Beta(6, 12) prior (natural parameter (6, 18)), n = 100, six data weights r or prior
-weights 1/m. The thesis takes the largest divergence by its Corollary 16. As printed, that corollary has n where a
+weights 1/m. The thesis takes the largest divergence by its Corollary 16. As published, that corollary has n where a
 diffused posterior has r n, and it includes pairs in which a record is removed from a posterior that holds none.
 """
 
@@ -31,7 +31,7 @@ _NEAREST = 1e-5  # to order 1, as a share of the way to the order limit
 Kind = Literal["diffused", "concentrated"]
 
 
-def printed(kind: Kind, share: float, orders: FloatArray) -> FloatArray:
+def published_bound(kind: Kind, share: float, orders: FloatArray) -> FloatArray:
     """Corollary 16 to the letter: eta_P in eta_0 + {(0, n), (n, n)}, eta_Q = eta_P +- (r, 0), at any r or m."""
     r, m = (share, 1.0) if kind == "diffused" else (1.0, share)
     pairs = []
@@ -62,7 +62,7 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
 
     def ratio(u: float) -> float:
         order = np.array([1 + width * u])
-        return float((printed(kind, share, order) / account.rdp(order))[0])
+        return float((published_bound(kind, share, order) / account.rdp(order))[0])
 
     u = np.append(np.geomspace(_NEAREST, 0.85, points), -np.expm1(-np.linspace(2, 14, points)))
     ends = [largest_at(ratio, u[1:-1]), largest_at(lambda x: -ratio(x), u[1:-1])]
@@ -71,8 +71,8 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
         "curve": label,
         "share": share,
         "order": orders,
-        "ours": account.rdp(orders),
-        "corollary_16": printed(kind, share, orders),
+        "library": account.rdp(orders),
+        "corollary_16": published_bound(kind, share, orders),
         "order_limit": account.order_limit,
     }
 
@@ -81,9 +81,9 @@ def _describe(kind: Kind, columns: Columns) -> Statement:
     words, symbol = ("data weight", "r") if kind == "diffused" else ("prior weight", "1/m")
     parts = [Table(columns=columns).select(share=share) for share in SHARES]
     least, most = parts[0], parts[-1]
-    start, end = (value_at(part["order"], part["ours"], 2.0) for part in (most, least))
+    start, end = (value_at(part["order"], part["library"], 2.0) for part in (most, least))
     near, far = (float(part["order_limit"][0]) for part in (most, least))
-    ratios = [part["corollary_16"] / part["ours"] for part in parts]
+    ratios = [part["corollary_16"] / part["library"] for part in parts]
     low, high = min(float(each.min()) for each in ratios), max(float(each.max()) for each in ratios)
     lowest = SHARES[int(np.argmin([each.min() for each in ratios]))]
     farthest = SHARES[0]
@@ -100,7 +100,7 @@ def _describe(kind: Kind, columns: Columns) -> Statement:
         f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. From {words} {symbol} = 1 to {farthest:g} the largest Rényi "
         f"divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the order limit, from which on the "
         f"divergence is infinite, rises from {near:g} to {far:g}. The vertical asymptote is the main observation of "
-        f"the thesis. Its Corollary 16, as printed, gives {verdict}up to {high:.2f} times near order 1.",
+        f"the thesis. Its Corollary 16, as published, gives {verdict}up to {high:.2f} times near order 1.",
         (
             Finding("at order 2, most", start),
             Finding("at order 2, least", end),
@@ -121,16 +121,16 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
     for part, colour in zip(parts, colormaps["viridis"](np.linspace(0.0, 0.88, len(parts))), strict=True):
         orders, limit = part["order"], part["order_limit"]
         # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
-        left.plot(np.append(orders, limit), np.append(part["ours"], 10.0), color=colour, label=part["curve"])
+        left.plot(np.append(orders, limit), np.append(part["library"], 10.0), color=colour, label=part["curve"])
         left.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
-        right.plot(orders, part["corollary_16"] / part["ours"], color=colour)
+        right.plot(orders, part["corollary_16"] / part["library"], color=colour)
     right.axhline(1.0, color="black", linewidth=1.0)
     left.set(
         ylim=(0, 1.6),
         ylabel="largest Rényi divergence (nats)",
         title=f"Beta({ALPHA:g}, {BETA:g}) prior, n = {N}; dashed: order limit",
     )
-    right.set(ylabel="ratio to the largest divergence", title="Corollary 16 as printed: below 1 it is no bound")
+    right.set(ylabel="ratio to the largest divergence", title="Corollary 16 as published: below 1 it is no bound")
     for axes in (left, right):
         axes.set(xscale="log", xlim=(1.0, 75), xlabel="order α")
         axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])

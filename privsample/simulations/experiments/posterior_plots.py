@@ -15,7 +15,7 @@ MADE: dict[str, distributions.Made] = {
     "diffused": distributions.diffused,
     "concentrated": distributions.concentrated,
     "Gaussian noise": distributions.gaussian,
-    "Gaussian, cost as printed": distributions.gaussian_as_printed,
+    "Gaussian, cost as published": distributions.gaussian_as_published,
     "noise-aware": distributions.noise_aware,
 }
 _LABELS = {
@@ -23,7 +23,7 @@ _LABELS = {
     "diffused": "diffused posterior (Algorithm 2)",
     "concentrated": "concentrated posterior (Algorithm 3)",
     "Gaussian noise": "posterior of a count with Gaussian noise",
-    "Gaussian, cost as printed": "the same, with ε as stated in the thesis",
+    "Gaussian, cost as published": "the same, with ε as stated in the thesis",
     "noise-aware": "noise-aware posterior, discrete Gaussian",
 }
 _LINES: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ _LINES: dict[str, dict[str, Any]] = {
     "diffused": {"color": BLUE},
     "concentrated": {"color": ORANGE},
     "Gaussian noise": {"color": GREEN},
-    "Gaussian, cost as printed": {"color": GREEN, "linewidth": 1.3, "linestyle": (0, (3, 2))},
+    "Gaussian, cost as published": {"color": GREEN, "linewidth": 1.3, "linestyle": (0, (3, 2))},
     "noise-aware": {"color": "#8E4585", "linestyle": (0, (6, 1.5))},
 }
 

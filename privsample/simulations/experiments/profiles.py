@@ -110,11 +110,13 @@ def table(panels: Sequence[Curves]) -> dict[str, list[Any]]:
 def _two_profiles(points: int = 96) -> Result:
     panel = two_profiles(points=points)
     return Result(
-        columns=table([panel]), describe=_of_two_profiles, plot=lambda figure: profiles_plots.lines(figure, [panel])
+        columns=table([panel]),
+        describe=_describe_two_profiles,
+        plot=lambda figure: profiles_plots.lines(figure, [panel]),
     )
 
 
-def _of_two_profiles(columns: Columns) -> Statement:
+def _describe_two_profiles(columns: Columns) -> Statement:
     curves = list(dict.fromkeys(columns["curve"]))
     local, one, smooth = (Table(columns=columns).select(curve=name)["largest_flip"] for name in curves)
     gaps = Table(columns=columns).select(curve=curves[0])["difference"]
@@ -161,23 +163,23 @@ def _categorical(epsilons: FloatArray | None = None) -> Result:
     roots = [np.exp(optimize.brentq(excess, *np.log(points[k : k + 2]), xtol=1e-10)) for k in crossed]
     points = np.unique(np.append(points, roots))
     local = categorical(LocalResponse, "local privacy: K-ary response", points)
-    ours = categorical(SmoothCategorical, "profile-based: Smooth Categorical", points)
+    smooth = categorical(SmoothCategorical, "profile-based: Smooth Categorical", points)
     return Result(
-        columns=table([local, ours]),
-        describe=_of_categorical,
-        plot=lambda figure: profiles_plots.symbol_changes(figure, ours, local),
+        columns=table([local, smooth]),
+        describe=_describe_categorical,
+        plot=lambda figure: profiles_plots.symbol_changes(figure, smooth, local),
     )
 
 
-def _of_categorical(columns: Columns) -> Statement:
+def _describe_categorical(columns: Columns) -> Statement:
     panels = list(dict.fromkeys(columns["panel"]))
     symbols = list(dict.fromkeys(columns["curve"]))
     parts = [[Table(columns=columns).select(panel=panel, curve=symbol) for symbol in symbols] for panel in panels]
     epsilons = parts[0][0]["epsilon"]
-    local, ours = (np.array([part["largest_change"] for part in each]) for each in parts)
+    local, smooth = (np.array([part["largest_change"] for part in each]) for each in parts)
     base = [value_at(epsilons, values, MARK) for values in local]
-    costs = [value_at(epsilons, values, MARK) for values in ours]
-    worse = epsilons[ours.max(axis=0) > local.max(axis=0) + _SOLVER_TOLERANCE]
+    costs = [value_at(epsilons, values, MARK) for values in smooth]
+    worse = epsilons[smooth.max(axis=0) > local.max(axis=0) + _SOLVER_TOLERANCE]
     above = epsilons[epsilons > worse.max()] if worse.size else epsilons
     until = f"up to ε = {above.min():.2g} the worst symbol of Smooth Categorical changes more" if worse.size else ""
     informative = compared("informative - other symbols", min(costs[:2]) - max(costs[2:]))
@@ -209,12 +211,12 @@ def _chains(epsilons: FloatArray | None = None) -> Result:
     ]
     return Result(
         columns=table(panels),
-        describe=_of_chains,
+        describe=_describe_chains,
         plot=lambda figure: profiles_plots.chain_curves(figure, panels, MARK),
     )
 
 
-def _of_chains(columns: Columns) -> Statement:
+def _describe_chains(columns: Columns) -> Statement:
     found: dict[tuple[str, int], tuple[float, FloatArray]] = {}
     for words, _ in _CHAIN_KINDS:
         for count in _CHAIN_LENGTHS:
@@ -222,12 +224,12 @@ def _of_chains(columns: Columns) -> Statement:
             epsilons = np.unique(part["epsilon"])
             wide = np.array([np.ptp(part["probability_of_one"][part["epsilon"] == e]) for e in epsilons])
             found[words, count] = value_at(epsilons, wide, MARK), wide
-    (local, _), (ours, _) = _CHAIN_KINDS
+    (local, _), (smooth, _) = _CHAIN_KINDS
     few, many = _CHAIN_LENGTHS
     wider = [
         compared(
             f"profile-based - local, {count} profiles, least",
-            float((found[ours, count][1] - found[local, count][1]).min()),
+            float((found[smooth, count][1] - found[local, count][1]).min()),
         )
         for count in _CHAIN_LENGTHS
     ]
@@ -239,7 +241,7 @@ def _of_chains(columns: Columns) -> Statement:
     return Statement(
         "The probability of a 1 in the profiles ranges from 0 to 1. A mechanism that changes observations less has a "
         f"wider range of output probabilities. At ε = {MARK:g} the range of Smooth One Bit has the width "
-        f"{found[ours, few][0]:.3f} with {few} profiles and {found[ours, many][0]:.3f} with {many}, that of "
+        f"{found[smooth, few][0]:.3f} with {few} profiles and {found[smooth, many][0]:.3f} with {many}, that of "
         f"randomized response {found[local, few][0]:.3f} and {found[local, many][0]:.3f}. {verdict}.",
         (
             *(Finding(f"{words}, {count}", each[0]) for (words, count), each in found.items()),

@@ -36,23 +36,23 @@ def lines(figure: Any, panels: Sequence[Curves]) -> None:
     grid[0, 0].set_ylim(bottom=0.0)  # after all curves, because it fixes the range of the common axis
 
 
-def symbol_changes(figure: Any, ours: Curves, baseline: Curves) -> None:
+def symbol_changes(figure: Any, smooth: Curves, baseline: Curves) -> None:
     """Plot the change of each symbol and the baseline's largest change (left), and their differences (right)."""
     left, right = figure.subplots(1, 2)
     one = baseline.values.max(axis=1)
-    left.plot(ours.x, one, color="black", linewidth=1.3, label=f"{baseline.title}, all four symbols")
+    left.plot(smooth.x, one, color="black", linewidth=1.3, label=f"{baseline.title}, all four symbols")
     right.axhline(0.0, color="black", linewidth=1.3)
-    for (colour, dashes), label, values in zip(_SYMBOLS, ours.labels, ours.values.T, strict=True):
-        left.plot(ours.x, values, color=colour, linestyle=dashes, label=f"{ours.title}, {label}")
-        right.plot(ours.x, one - values, color=colour, linestyle=dashes)
-    left.set(ylabel=ours.y_label, title="largest change by each mechanism", ylim=(0.0, None))
+    for (colour, dashes), label, values in zip(_SYMBOLS, smooth.labels, smooth.values.T, strict=True):
+        left.plot(smooth.x, values, color=colour, linestyle=dashes, label=f"{smooth.title}, {label}")
+        right.plot(smooth.x, one - values, color=colour, linestyle=dashes)
+    left.set(ylabel=smooth.y_label, title="largest change by each mechanism", ylim=(0.0, None))
     right.set(
         ylabel="change by K-ary response −\nchange by Smooth Categorical",
         title="below 0: Smooth Categorical is worse",
     )
     for axes in (left, right):
-        axes.set(xlabel=ours.x_label)
-        axes.set_xlim(ours.x[0], ours.x[-1])
+        axes.set(xlabel=smooth.x_label)
+        axes.set_xlim(smooth.x[0], smooth.x[-1])
         _logarithmic(axes)
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
 

@@ -16,7 +16,7 @@ _COLUMNS = ("order", "renyi_divergence")
 _LOGARITHMIC = "logarithmic (η = 0)"
 
 
-_BOUNDS = ("ours", "printed")
+_BOUNDS = ("library", "published")
 _COMPARED = 10.0  # the order at which sentences compare
 
 
@@ -28,23 +28,23 @@ def _values(columns: Columns) -> dict[tuple[str, str], float]:
 
 def _describe_figure_2(columns: Columns) -> Statement:
     at = _values(columns)
-    ours, printed, naive = at["E K = 10", "ours"], at["E K = 10", "printed"], at["10 runs composed", "naive"]
+    library, published, naive = at["E K = 10", "library"], at["E K = 10", "published"], at["10 runs composed", "naive"]
     sentence = (
-        f"Releasing the best of K runs, with E K = 10, costs {ours:.2f} nats at order {_COMPARED:g} by our account for "
-        f"runs with Gaussian noise, and {printed:.2f} nats by the paper's Corollary 4 for any 0.1-zCDP run. The "
-        f"composition of 10 runs costs {naive:.2f} nats, {naive / printed:.1f} times the paper's bound (the paper: a "
+        f"Releasing the best of K runs, with E K = 10, costs {library:.2f} nats at order {_COMPARED:g} by our account "
+        f"for runs with Gaussian noise, and {published:.2f} nats by the paper's Corollary 4 for any 0.1-zCDP run. The "
+        f"composition of 10 runs costs {naive:.2f} nats, {naive / published:.1f} times the paper's bound (the paper: a "
         "clear improvement)."
     )
-    return Statement(sentence, _cost_findings(ours, printed, naive))
+    return Statement(sentence, _cost_findings(library, published, naive))
 
 
-def _cost_findings(ours: float, printed: float, composed: float) -> tuple[Finding, ...]:
+def _cost_findings(library: float, published: float, composed: float) -> tuple[Finding, ...]:
     return (
-        Finding("ours", ours),
-        Finding("printed", printed),
+        Finding("library", library),
+        Finding("published", published),
         Finding("composed", composed),
-        compared("composed - printed", composed - printed),
-        compared("printed - ours", printed - ours),
+        compared("composed - published", composed - published),
+        compared("published - library", published - library),
     )
 
 
@@ -60,9 +60,11 @@ def _figure_2(orders: FloatArray | None = None) -> Result:
 
 def _describe_figure_3(columns: Columns) -> Statement:
     at = _values(columns)
-    costs = in_words([f"{at[label, 'ours']:.2f} ({at[label, 'printed']:.2f}) for {label}" for label in data.FAMILIES])
+    costs = in_words(
+        [f"{at[label, 'library']:.2f} ({at[label, 'published']:.2f}) for {label}" for label in data.FAMILIES]
+    )
     composed = at["10 runs composed", "naive"]
-    better = sum(at[label, "printed"] < composed for label in data.FAMILIES)
+    better = sum(at[label, "published"] < composed for label in data.FAMILIES)
     sentence = (
         f"Cost of releasing the best of K runs, with E K = 10, in nats at order {_COMPARED:g}, by our account for runs "
         f"with Gaussian noise (in brackets: by the paper's bounds for any 0.1-zCDP run): {costs}. The composition of "
@@ -73,8 +75,8 @@ def _describe_figure_3(columns: Columns) -> Statement:
         sentence,
         (
             Finding("composed", composed),
-            *(Finding(f"{whose}, {label}", at[label, whose]) for label in data.FAMILIES for whose in _BOUNDS),
-            *(compared(f"composed - printed, {label}", composed - at[label, "printed"]) for label in data.FAMILIES),
+            *(Finding(f"{bound}, {label}", at[label, bound]) for label in data.FAMILIES for bound in _BOUNDS),
+            *(compared(f"composed - published, {label}", composed - at[label, "published"]) for label in data.FAMILIES),
         ),
     )
 
@@ -94,15 +96,15 @@ def _describe_figure_4(columns: Columns) -> Statement:
         key: curve.at("expected_runs", float(MEAN), "epsilon")
         for key, curve in Table(columns=columns).groups("curve", "bound")
     }
-    ours, printed = (cost[_LOGARITHMIC, whose] for whose in _BOUNDS)
+    library, published = (cost[_LOGARITHMIC, bound] for bound in _BOUNDS)
     composed = cost["all runs composed", "naive"]
     sentence = (
         f"At δ = {data.DELTA:g}, releasing the best of K runs, with K logarithmic and E K = {MEAN}, costs ε = "
-        f"{ours:.2f} by our account for runs with Gaussian noise and ε = {printed:.2f} by the paper's bound for any "
-        f"0.1-zCDP run. The composition of {MEAN} runs costs ε = {composed:.2f}, {composed / printed:.1f} times the "
-        "paper's bound (the paper: a clear improvement)."
+        f"{library:.2f} by our account for runs with Gaussian noise and ε = {published:.2f} by the paper's bound for "
+        f"any 0.1-zCDP run. The composition of {MEAN} runs costs ε = {composed:.2f}, {composed / published:.1f} times "
+        "the paper's bound (the paper: a clear improvement)."
     )
-    return Statement(sentence, _cost_findings(ours, printed, composed))
+    return Statement(sentence, _cost_findings(library, published, composed))
 
 
 def _figure_4(means: FloatArray | None = None) -> Result:
@@ -127,23 +129,25 @@ def _describe_figure_8(columns: Columns) -> Statement:
     upper, exact = (table.select(curve=name) for name in (data.ANY_PAIR, data.THREE_POINTS))
     ratio = upper[y] / exact[y]
     low, high = upper[x][[0, -1]]
-    printed, ours = (table.select(curve=name).at(x, _COMPARED, y) for name in (data.FIXED_FLOOR, data.GAUSSIAN_ACCOUNT))
+    published, library = (
+        table.select(curve=name).at(x, _COMPARED, y) for name in (data.FIXED_FLOOR, data.GAUSSIAN_ACCOUNT)
+    )
     sentence = (
         f"Left, as in the paper: for each order its own pair of distributions on three points. The upper bound of "
         f"Corollary 16 is {ratio[0]:.2f} times the exact divergence at order {low:g} and {ratio[-1]:.2f} times at "
         f"order {high:g} (the paper: tight up to small factors). Right, one mechanism for all orders: Gaussian "
         f"noise, conditional on a set of outputs of probability at least {data.ACCEPTED:g} (rejection sampling). At "
-        f"order {_COMPARED:g} this costs {ours:.2f} nats by our account and {printed:.2f} nats by Corollary 16."
+        f"order {_COMPARED:g} this costs {library:.2f} nats by our account and {published:.2f} nats by Corollary 16."
     )
     return Statement(
         sentence,
         (
             Finding("ratio at the start", float(ratio[0])),
             Finding("ratio at the end", float(ratio[-1])),
-            Finding("printed", printed),
-            Finding("ours", ours),
+            Finding("published", published),
+            Finding("library", library),
             compared("upper bound - exact, least", float((upper[y] - exact[y]).min())),
-            compared("printed - ours", printed - ours),
+            compared("published - library", published - library),
         ),
     )
 

@@ -45,12 +45,12 @@ FAMILIES: dict[str, Family] = {
 class Curve:
     """One line of a figure: its label, its points, and the origin of the bound.
 
-    `whose` is "ours" for an account of this library, "printed" for a bound of the paper, or the key of another line
-    style. `more` has further columns of the table, of the same length.
+    `bound` is "library" for an account of this library, "published" for a bound of the paper, or the key of another
+    line style. `more` has further columns of the table, of the same length.
     """
 
     label: str
-    whose: str
+    bound: str
     x: FloatArray
     y: FloatArray
     more: Mapping[str, FloatArray] | None = None
@@ -58,10 +58,10 @@ class Curve:
 
 @frozen_value
 class Cost:
-    """What the distributions of one family cost: epsilon at DELTA, (distributions,), by `whose` bound."""
+    """What the distributions of one family cost: epsilon at DELTA, (distributions,), by the origin `bound`."""
 
     label: str
-    whose: str
+    bound: str
     distributions: tuple[RepetitionDistribution, ...]
     epsilon: FloatArray
 
@@ -71,7 +71,7 @@ class Cost:
         return np.array([distribution.mean for distribution in self.distributions])
 
 
-def printed(distribution: RepetitionDistribution) -> Callable[[FloatArray], FloatArray]:
+def published_bound(distribution: RepetitionDistribution) -> Callable[[FloatArray], FloatArray]:
     """Rényi curve as the paper has it: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
     match distribution:
         case TruncatedNegativeBinomial(eta=eta, gamma=gamma):
@@ -99,22 +99,22 @@ def naive(runs: float, orders: FloatArray) -> FloatArray:
     return runs * RHO * orders
 
 
-def ours(distribution: RepetitionDistribution) -> Accountant:
+def library_account(distribution: RepetitionDistribution) -> Accountant:
     """The account of the best run."""
     return SelectionAccountant(base=BASE, repetitions=distribution)
 
 
 def figure_2(orders: FloatArray) -> list[Curve]:
     """Rényi curves of the logarithmic distribution by its mean."""
-    curves = [Curve(label="one run", whose="base", x=orders, y=naive(1, orders))]
+    curves = [Curve(label="one run", bound="base", x=orders, y=naive(1, orders))]
     for mean in (2, 10, 100, 1000):
         distribution = TruncatedNegativeBinomial.logarithmic(mean=mean)
         label = f"E K = {mean}"
         curves += [
-            Curve(label=label, whose="printed", x=orders, y=closed(printed(distribution), orders)),
-            Curve(label=label, whose="ours", x=orders, y=ours(distribution).rdp(orders)),
+            Curve(label=label, bound="published", x=orders, y=closed(published_bound(distribution), orders)),
+            Curve(label=label, bound="library", x=orders, y=library_account(distribution).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", whose="naive", x=orders, y=naive(10, orders))]
+    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=naive(10, orders))]
 
 
 def figure_3(orders: FloatArray) -> list[Curve]:
@@ -123,38 +123,37 @@ def figure_3(orders: FloatArray) -> list[Curve]:
     for label, family in FAMILIES.items():
         distribution = family(MEAN)
         curves += [
-            Curve(label=label, whose="printed", x=orders, y=closed(printed(distribution), orders)),
-            Curve(label=label, whose="ours", x=orders, y=ours(distribution).rdp(orders)),
+            Curve(label=label, bound="published", x=orders, y=closed(published_bound(distribution), orders)),
+            Curve(label=label, bound="library", x=orders, y=library_account(distribution).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", whose="naive", x=orders, y=naive(MEAN, orders))]
+    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=naive(MEAN, orders))]
 
 
 @cache
-def our_epsilon(distribution: RepetitionDistribution) -> float:
+def library_epsilon(distribution: RepetitionDistribution) -> float:
     """The epsilon of our account at DELTA; kept, as several figures and their second grids need the same."""
-    return float(ours(distribution).epsilon(DELTA))
+    return float(library_account(distribution).epsilon(DELTA))
 
 
 def costs(means: FloatArray) -> tuple[Cost, ...]:
-    """The cost of every family of distributions at these means, as printed and ours."""
+    """The cost of every family of distributions at these means, by the paper and by the library."""
     found = []
     for label, family in FAMILIES.items():
         distributions = tuple(family(mean) for mean in means.tolist())
-        paper = [
-            epsilon_from_renyi(printed(distribution), np.inf, float(np.log(DELTA))) for distribution in distributions
-        ]
-        found.append(Cost(label=label, whose="printed", distributions=distributions, epsilon=np.array(paper)))
-        epsilon = np.array([our_epsilon(distribution) for distribution in distributions])
-        found.append(Cost(label=label, whose="ours", distributions=distributions, epsilon=epsilon))
+        log_delta = float(np.log(DELTA))
+        paper = [epsilon_from_renyi(published_bound(one), np.inf, log_delta) for one in distributions]
+        found.append(Cost(label=label, bound="published", distributions=distributions, epsilon=np.array(paper)))
+        epsilon = np.array([library_epsilon(distribution) for distribution in distributions])
+        found.append(Cost(label=label, bound="library", distributions=distributions, epsilon=epsilon))
     return tuple(found)
 
 
 def figure_4(known: Sequence[Cost]) -> list[Curve]:
     """Expected number of runs against epsilon."""
-    curves = [Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=cost.means) for cost in known]
+    curves = [Curve(label=cost.label, bound=cost.bound, x=cost.epsilon, y=cost.means) for cost in known]
     runs = np.arange(1.0, 31.0)
     all_runs = [GaussianAccountant(sensitivity=(2 * RHO * k) ** 0.5, noise_std=1.0).epsilon(DELTA) for k in runs]
-    return [*curves, Curve(label="all runs composed", whose="naive", x=np.array(all_runs), y=runs)]
+    return [*curves, Curve(label="all runs composed", bound="naive", x=np.array(all_runs), y=runs)]
 
 
 def figure_5(known: Sequence[Cost]) -> list[Curve]:
@@ -184,9 +183,9 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
             )
         none = np.array([np.exp(distribution.log_zero_probability) for distribution in cost.distributions])
         found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (distributions, pools), the true pool first
-        worth.setdefault(cost.whose, {})[cost.label] = at_budgets(cost.epsilon, found, BUDGETS)
+        worth.setdefault(cost.bound, {})[cost.label] = at_budgets(cost.epsilon, found, BUDGETS)
     curves = []
-    for whose, by_label in worth.items():
+    for bound, by_label in worth.items():
         means = np.array([found[:, 0] for found in by_label.values()])
         first = np.where(np.isnan(means), -np.inf, means).argmax(axis=0)
         best = np.array(list(by_label.values()))[first, np.arange(len(BUDGETS))]
@@ -197,7 +196,7 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
                 "behind": behind[:, 0],
                 "standard_error_behind": behind[:, 1:].std(axis=1),
             }
-            curves.append(Curve(label=label, whose=whose, x=BUDGETS, y=found[:, 0], more=more))
+            curves.append(Curve(label=label, bound=bound, x=BUDGETS, y=found[:, 0], more=more))
     return curves
 
 
@@ -216,7 +215,7 @@ def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> F
 def _use(cost: Cost, worth: ArrayLike) -> Curve:
     """What each distribution is worth, (distributions,), against what it costs."""
     more = {"expected_runs": cost.means}
-    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.asarray(worth), more=more)
+    return Curve(label=cost.label, bound=cost.bound, x=cost.epsilon, y=np.asarray(worth), more=more)
 
 
 ANY_PAIR, THREE_POINTS = "Corollary 16, second inequality", "exact value, three points"
@@ -236,11 +235,11 @@ def figure_8(orders: FloatArray) -> list[Curve]:
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
     account = ConditionalAccountant(base=BASE, event_probability=ACCEPTED)
     return [
-        Curve(label=ANY_PAIR, whose="printed", x=orders, y=corollary_16(orders, floor)),
-        Curve(label=THREE_POINTS, whose="floor", x=orders, y=np.array(exact)),
-        Curve(label=FIXED_FLOOR, whose="printed", x=orders, y=corollary_16(orders, ACCEPTED)),
-        Curve(label=GAUSSIAN_ACCOUNT, whose="ours", x=orders, y=account.rdp(orders)),
-        Curve(label="one draw", whose="base", x=orders, y=RHO * orders),
+        Curve(label=ANY_PAIR, bound="published", x=orders, y=corollary_16(orders, floor)),
+        Curve(label=THREE_POINTS, bound="floor", x=orders, y=np.array(exact)),
+        Curve(label=FIXED_FLOOR, bound="published", x=orders, y=corollary_16(orders, ACCEPTED)),
+        Curve(label=GAUSSIAN_ACCOUNT, bound="library", x=orders, y=account.rdp(orders)),
+        Curve(label="one draw", bound="base", x=orders, y=RHO * orders),
     ]
 
 

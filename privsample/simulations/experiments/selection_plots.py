@@ -13,8 +13,8 @@ SIZE = (4.8, 4.8)
 _AMBER, _PLUM, _BLACK = "#E69F00", "#5B1A4F", "#222222"
 _COLOURS = (BLUE, ORANGE, _AMBER, GREEN, _PLUM)
 _LINES: dict[str, dict[str, Any]] = {
-    "ours": {"linestyle": "-", "linewidth": 2.0},
-    "printed": {"linestyle": (0, (4, 2)), "linewidth": 1.4},
+    "library": {"linestyle": "-", "linewidth": 2.0},
+    "published": {"linestyle": (0, (4, 2)), "linewidth": 1.4},
     "naive": {"linestyle": ":", "linewidth": 1.8, "color": GREY},
     "base": {"linestyle": "-", "linewidth": 1.0, "color": GREY},
     "floor": {"linestyle": "-.", "linewidth": 1.8, "color": _BLACK},
@@ -30,7 +30,7 @@ def result(
     """
     parts: list[dict[str, Any]] = []
     for curve in curves:
-        part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
+        part = {"curve": curve.label, "bound": curve.bound, names[0]: curve.x, names[1]: curve.y}
         parts.append(part | dict(curve.more or {}))
     return Result(columns=stacked(parts), describe=describe, plot=lambda figure: plot_panels(figure, [curves], [axes]))
 
@@ -42,10 +42,10 @@ def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequen
     """
     row = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, curves, setting in zip(row, panels, settings, strict=True):
-        labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
+        labels = dict.fromkeys(curve.label for curve in curves if curve.bound in ("library", "published"))
         colours = dict(zip(labels, _COLOURS, strict=False))
         for curve in curves:
-            style = {"color": colours.get(curve.label, GREY)} | _LINES[curve.whose]
+            style = {"color": colours.get(curve.label, GREY)} | _LINES[curve.bound]
             axes.plot(curve.x, curve.y, **style)
             error = (curve.more or {}).get("standard_error")
             if error is not None:
@@ -63,15 +63,15 @@ def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
     """Legend entries: the colour of each label, then the meaning of solid and dashed lines, then all other curves."""
     from matplotlib.lines import Line2D
 
-    shared = len({curve.whose for curve in curves if curve.label in colours}) > 1 and len(colours) > 2
+    shared = len({curve.bound for curve in curves if curve.label in colours}) > 1 and len(colours) > 2
     entries = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
     if shared:
         entries += [
-            Line2D([], [], color=_BLACK, label="our account, runs with Gaussian noise", **_LINES["ours"]),
-            Line2D([], [], color=_BLACK, label="bound of the paper, any 0.1-zCDP runs", **_LINES["printed"]),
+            Line2D([], [], color=_BLACK, label="our account, runs with Gaussian noise", **_LINES["library"]),
+            Line2D([], [], color=_BLACK, label="bound of the paper, any 0.1-zCDP runs", **_LINES["published"]),
         ]
     else:
-        whose = {curve.label: curve.whose for curve in curves}
+        bound = {curve.label: curve.bound for curve in curves}
         for entry, label in zip(entries, colours, strict=True):
-            entry.set(**_LINES[whose[label]])
-    return entries + [Line2D([], [], label=c.label, **_LINES[c.whose]) for c in curves if c.label not in colours]
+            entry.set(**_LINES[bound[label]])
+    return entries + [Line2D([], [], label=c.label, **_LINES[c.bound]) for c in curves if c.label not in colours]

@@ -16,21 +16,21 @@ _GRID = np.linspace(2.5, 8.0, 5501)  # the epsilons at which sentences compare
 RUNS = 500  # of the training on digits
 _AXES: dict[str, Any] = {"xlabel": "ε at δ = 10⁻⁶ (nats)", "xlim": (1.5, 8)}
 _RANGE = "(1.5 to 1000 runs on average)"
-_BY = {"printed": "by the paper's bounds for any 0.1-zCDP run", "ours": "by our account for Gaussian noise"}
+_BY = {"published": "by the paper's bounds for any 0.1-zCDP run", "library": "by our account for Gaussian noise"}
 
 
-def _worth(table: Table, whose: str, y: str) -> dict[str, FloatArray]:
+def _worth(table: Table, bound: str, y: str) -> dict[str, FloatArray]:
     """What each distribution is worth on _GRID by one bound, by label; -inf where its least cost is higher."""
     found = {}
-    for (label,), curve in table.select(bound=whose).groups("curve"):
+    for (label,), curve in table.select(bound=bound).groups("curve"):
         values = data.at_budgets(curve["epsilon"], curve[y], _GRID)
         found[label] = np.where(np.isnan(values), -np.inf, values)
     return found
 
 
-def _leaders(table: Table, whose: str, y: str) -> str:
+def _leaders(table: Table, bound: str, y: str) -> str:
     """Which distribution is worth most in which range of epsilon, from the first that any of them costs."""
-    worth = _worth(table, whose, y)
+    worth = _worth(table, bound, y)
     labels, values = list(worth), np.array(list(worth.values()))
     reached = np.isfinite(values).any(axis=0)
     grid, first = _GRID[reached], values[:, reached].argmax(axis=0)
@@ -41,9 +41,9 @@ def _leaders(table: Table, whose: str, y: str) -> str:
     )
 
 
-def _crossing(table: Table, whose: str, y: str) -> str:
+def _crossing(table: Table, bound: str, y: str) -> str:
     """From where on η = ½ is worth more than Poisson."""
-    worth = _worth(table, whose, y)
+    worth = _worth(table, bound, y)
     behind = np.flatnonzero(worth[data.HALF] <= worth["Poisson"])
     if not len(behind):
         return f"at every ε from {_GRID[0]:g} to {_GRID[-1]:g}"
@@ -53,27 +53,27 @@ def _crossing(table: Table, whose: str, y: str) -> str:
 def _leads(table: Table, y: str) -> list[Finding]:
     """By how much the best distribution is ahead of the next, by each bound, where that is not close."""
     findings = []
-    for whose in _BY:
-        worth = _worth(table, whose, y)
+    for bound in _BY:
+        worth = _worth(table, bound, y)
         for epsilon in _LEADS:
             at = {label: float(np.interp(epsilon, _GRID, values)) for label, values in worth.items()}
             next_label, label = sorted(at, key=at.__getitem__)[-2:]
             lead = at[label] - at[next_label]
             if _LEAD < lead < np.inf:
-                findings.append(compared(f"{whose}: lead of {label} at ε = {epsilon}", lead))
+                findings.append(compared(f"{bound}: lead of {label} at ε = {epsilon}", lead))
     return findings
 
 
-def _of_5(columns: Columns) -> Statement:
+def _describe_figure_5(columns: Columns) -> Statement:
     table, y = Table(columns=columns), "expected_quantile"
     heavy = table.select(curve="η = −½")[y].max()
     sentence = (
-        f"The distribution of the number of runs with the largest expected quantile is, {_BY['printed']}, "
-        f"{_leaders(table, 'printed', y)}; {_BY['ours']}, {_leaders(table, 'ours', y)}. The paper "
+        f"The distribution of the number of runs with the largest expected quantile is, {_BY['published']}, "
+        f"{_leaders(table, 'published', y)}; {_BY['library']}, {_leaders(table, 'library', y)}. The paper "
         "says that η = ½ needs at least ε = 4 to be better than Poisson: it is better "
-        f"{_crossing(table, 'printed', y)} "
-        f"by the paper's bounds, and {_crossing(table, 'ours', y)} by our account. The paper calls η = −½ very poor: "
-        f"with up to {data.MEANS[-1]:g} runs on average its expected quantile never exceeds {heavy:.3f}."
+        f"{_crossing(table, 'published', y)} "
+        f"by the paper's bounds, and {_crossing(table, 'library', y)} by our account. The paper calls η = −½ very "
+        f"poor: with up to {data.MEANS[-1]:g} runs on average its expected quantile never exceeds {heavy:.3f}."
     )
     return Statement(sentence, (Finding("most of η = −½", float(heavy)), *_leads(table, y)))
 
@@ -81,7 +81,7 @@ def _of_5(columns: Columns) -> Statement:
 def _figure_5(means: FloatArray | None = None) -> Result:
     return result(
         data.figure_5(data.costs(data.MEANS if means is None else means)),
-        _of_5,
+        _describe_figure_5,
         names=("epsilon", "expected_quantile"),
         title=f"Expected quantile of the released run\n{_RANGE}",
         ylabel="expected quantile",
@@ -90,17 +90,17 @@ def _figure_5(means: FloatArray | None = None) -> Result:
     )
 
 
-def _of_6(columns: Columns) -> Statement:
+def _describe_figure_6(columns: Columns) -> Statement:
     table, y = Table(columns=columns), "success_probability"
-    last = {label: float(curve[y][-1]) for (label,), curve in table.select(bound="ours").groups("curve")}
+    last = {label: float(curve[y][-1]) for (label,), curve in table.select(bound="library").groups("curve")}
     agrees = list(last.values()) == sorted(last.values())  # the families stand by their tails, Poisson last
     sentence = (
         f"One run in a hundred is good. With {data.MEANS[-1]:g} runs on average the released run is good with "
         f"probability {in_words([f'{chance:.3f} for {label}' for label, chance in last.items()])}; the paper says that "
         f"smaller η do worse here and Poisson does best, and these "
         f"values {'agree' if agrees else 'do not agree'}. At equal ε the order differs: the probability is "
-        f"highest, {_BY['printed']}, for {_leaders(table, 'printed', y)}; {_BY['ours']}, it is highest for "
-        f"{_leaders(table, 'ours', y)}."
+        f"highest, {_BY['published']}, for {_leaders(table, 'published', y)}; {_BY['library']}, it is highest for "
+        f"{_leaders(table, 'library', y)}."
     )
     findings = [Finding(f"{label} at the end", chance) for label, chance in last.items()]
     if agrees:
@@ -111,7 +111,7 @@ def _of_6(columns: Columns) -> Statement:
 def _figure_6(means: FloatArray | None = None) -> Result:
     return result(
         data.figure_6(data.costs(data.MEANS if means is None else means)),
-        _of_6,
+        _describe_figure_6,
         names=("epsilon", "success_probability"),
         title=f"Probability that the released run is good,\none run in a hundred being good\n{_RANGE}",
         ylabel="probability",
@@ -120,13 +120,13 @@ def _figure_6(means: FloatArray | None = None) -> Result:
     )
 
 
-def ahead(columns: Columns, whose: str) -> dict[str, list[float]]:
+def ahead(columns: Columns, bound: str) -> dict[str, list[float]]:
     """By label: the epsilons at which it is ahead of every other distribution by two standard errors or more.
 
     Under "": those at which none is.
     """
     found: dict[str, list[float]] = {}
-    for (epsilon,), rows in Table(columns=columns).select(bound=whose).groups("epsilon"):
+    for (epsilon,), rows in Table(columns=columns).select(bound=bound).groups("epsilon"):
         behind, error = rows["behind"], rows["standard_error_behind"]
         known = ~np.isnan(behind)
         if not known.any():
@@ -138,9 +138,9 @@ def ahead(columns: Columns, whose: str) -> dict[str, list[float]]:
     return found
 
 
-def _ahead(columns: Columns, whose: str) -> str:
+def _ahead(columns: Columns, bound: str) -> str:
     """Describe the result of `ahead` in a sentence."""
-    found = ahead(columns, whose)
+    found = ahead(columns, bound)
     steps = float(data.BUDGETS[1] - data.BUDGETS[0])
 
     def spans(epsilons: list[float]) -> str:
@@ -157,22 +157,22 @@ def _behind(table: Table) -> list[Finding]:
     """By how much each distribution is behind the best at each epsilon, by both bounds."""
     return [
         Finding(
-            f"{whose}: {label} behind at ε = {epsilon:g}",
+            f"{bound}: {label} behind at ε = {epsilon:g}",
             float(rows["behind"][0]),
             float(rows["standard_error_behind"][0]),
         )
-        for (whose, label, epsilon), rows in table.groups("bound", "curve", "epsilon")
+        for (bound, label, epsilon), rows in table.groups("bound", "curve", "epsilon")
         if not np.isnan(rows["behind"][0])
     ]
 
 
-def _of_7(columns: Columns) -> Statement:
+def _describe_figure_7(columns: Columns) -> Statement:
     most = np.nanmax(Table(columns=columns)["standard_error"])
     sentence = (
         "The paper finds Poisson best for a neural network on MNIST. We use softmax regression on scikit-learn's "
-        f"digits instead. Best mean accuracy by at least two standard errors of the difference, {_BY['printed']}: "
-        f"{_ahead(columns, 'printed')}; {_BY['ours']}: {_ahead(columns, 'ours')}. Standard errors of the means are at "
-        f"most {most:.4f}; they come from resampling the training runs on one split of the data."
+        f"digits instead. Best mean accuracy by at least two standard errors of the difference, {_BY['published']}: "
+        f"{_ahead(columns, 'published')}; {_BY['library']}: {_ahead(columns, 'library')}. Standard errors of "
+        f"the means are at most {most:.4f}; they come from resampling the training runs on one split of the data."
     )
     return Statement(sentence, tuple(_behind(Table(columns=columns))))
 
@@ -180,7 +180,7 @@ def _of_7(columns: Columns) -> Statement:
 def _figure_7(means: FloatArray | None = None, seed: int = 20220407) -> Result:
     return result(
         data.figure_7(data.costs(data.MEANS if means is None else means), digits(seed=seed)),
-        _of_7,
+        _describe_figure_7,
         names=("epsilon", "mean_accuracy"),
         title="Accuracy of the released run, ± 2 standard errors\n(digits, in place of the network on MNIST)",
         ylabel="mean accuracy on public test digits",

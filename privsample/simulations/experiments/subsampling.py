@@ -16,7 +16,7 @@ from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import WithoutReplacement, WithReplacement
 from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.relations import ReplaceOne
-from privsample.simulations.experiments import subsampling_printed as printed
+from privsample.simulations.experiments import subsampling_published as published
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     AGREEMENT,
@@ -55,9 +55,9 @@ class Noise:
         """What a table says of it, and of the records it is drawn from."""
         return {"noise": self.name, "sensitivity_over_scale": self.theta, "n": N}
 
-    def group(self, size: int) -> printed.Profile:
-        """The profile of a group, as printed."""
-        made = printed.laplace if self.name == "Laplace" else printed.gauss
+    def group(self, size: int) -> published.Profile:
+        """The profile of a group, as published."""
+        made = published.laplace if self.name == "Laplace" else published.gauss
         return made(size * self.theta)
 
     def sampled(self, scheme: WithoutReplacement | WithReplacement, *, known: bool = True) -> Accountant:
@@ -81,7 +81,7 @@ class Line:
     delta: FloatArray
     colour: str
     dashes: Any = _SOLID
-    printed: FloatArray | None = None  # the paper's bound at the same points, where the line is our account
+    published: FloatArray | None = None  # the paper's bound at the same points, where the line is our account
 
 
 def result(
@@ -91,7 +91,7 @@ def result(
     parts = []
     for line in lines:
         part = common | {"curve": line.label, "epsilon": line.epsilon, "delta": line.delta}
-        parts.append(part if line.printed is None else part | {"delta_printed": line.printed})
+        parts.append(part if line.published is None else part | {"delta_published": line.published})
     return Result(columns=stacked(parts), describe=describe, plot=lambda figure: _plot(figure, lines, title, log=log))
 
 
@@ -127,7 +127,7 @@ RESPONSE, AT = "randomized response", 0.5  # AT: the epsilon at which sentences 
 _HOW = ("without", "with")
 
 
-def _of_profiles(columns: Columns) -> Statement:
+def _describe_profiles(columns: Columns) -> Statement:
     curves = {label: curve for (label,), curve in Table(columns=columns).groups("curve")}
     ends = {label: curve["epsilon"][curve["delta"] > AGREEMENT].max() for label, curve in curves.items()}
     last = max(curve["epsilon"].max() for curve in curves.values())
@@ -164,14 +164,14 @@ def _profiles(points: int = POINTS, level: float = 0.25) -> Result:
     ends = np.array([np.log(honest / (1 - honest)), theta])
     epsilon = np.unique(np.concatenate([np.linspace(0, 2.0, points), [AT], ends, ends * (1 - 1e-6)]))
     lines = [
-        Line(label=RESPONSE, epsilon=epsilon, delta=printed.response(honest)(epsilon), colour=BLUE),
-        Line(label="Laplace", epsilon=epsilon, delta=printed.laplace(theta)(epsilon), colour=ORANGE, dashes=_DASHED),
-        Line(label="Gaussian", epsilon=epsilon, delta=printed.gauss(mu)(epsilon), colour=GREEN),
+        Line(label=RESPONSE, epsilon=epsilon, delta=published.response(honest)(epsilon), colour=BLUE),
+        Line(label="Laplace", epsilon=epsilon, delta=published.laplace(theta)(epsilon), colour=ORANGE, dashes=_DASHED),
+        Line(label="Gaussian", epsilon=epsilon, delta=published.gauss(mu)(epsilon), colour=GREEN),
     ]
-    return result(lines, _of_profiles, title=f"Privacy curves δ(ε) with δ(0) = {level:g}", log=False)
+    return result(lines, _describe_profiles, title=f"Privacy curves δ(ε) with δ(0) = {level:g}", log=False)
 
 
-def _of_comparison(columns: Columns) -> Statement:
+def _describe_comparison(columns: Columns) -> Statement:
     table, crossings = Table(columns=columns), []
     findings: list[Finding] = []
     at_zero: tuple[float, ...] = ()
@@ -187,7 +187,7 @@ def _of_comparison(columns: Columns) -> Statement:
             findings.append(Finding(f"crossing, {m}", float(once["epsilon"][first - 1])))
             excess = float((repeated["delta"] - once["delta"])[first:].max())
             findings.append(compared(f"with - without replacement, {m}, above the crossing", excess))
-    off = float(np.abs(table["delta"] - table["delta_printed"]).max())
+    off = float(np.abs(table["delta"] - table["delta_published"]).max())
     sentence = (
         "Sampling with replacement includes a given record in fewer samples, but may include it more than once. At ε = "
         f"0 it has the smaller δ ({at_zero[1]:.3f} instead of "
@@ -211,7 +211,7 @@ def _comparison(noise: Noise, most: float, points: int = POINTS) -> Result:
                 epsilon=epsilon,
                 delta=once.delta(epsilon),
                 colour=colour,
-                printed=printed.once(noise.group(1), m / N)(epsilon),
+                published=published.once(noise.group(1), m / N)(epsilon),
             ),
             Line(
                 label=f"m = {m} with replacement",
@@ -219,12 +219,12 @@ def _comparison(noise: Noise, most: float, points: int = POINTS) -> Result:
                 delta=repeated.delta(epsilon),
                 colour=colour,
                 dashes=_DASHED,
-                printed=printed.repeated(noise.group, N, m)(epsilon),
+                published=published.repeated(noise.group, N, m)(epsilon),
             ),
         ]
     return result(
         lines,
-        _of_comparison,
+        _describe_comparison,
         title=f"{noise.title}\non a sample of m of n = {N} records",
         **noise.columns,
     )
@@ -243,7 +243,7 @@ def _crossing(once: Accountant, repeated: Accountant, most: float, points: int) 
     return low
 
 
-def _of_copies(columns: Columns) -> Statement:
+def _describe_copies(columns: Columns) -> Statement:
     table, ends, factors = Table(columns=columns), [], []
     for m in SIZES:
         whole, alone = (table.select(curve=label) for label in (f"m = {m}", f"m = {m}, repeats ignored"))
@@ -268,19 +268,19 @@ def _of_copies(columns: Columns) -> Statement:
 
 def _copies(points: int = POINTS) -> Result:
     """Compute Figure 1d: the privacy cost of repeated records in draws with replacement."""
-    ends = [float(np.log1p(printed.touched(N, m) * np.expm1(LAPLACE.theta))) for m in SIZES]
+    ends = [float(np.log1p(published.touched(N, m) * np.expm1(LAPLACE.theta))) for m in SIZES]
     epsilon = _squares(MOST, points, *ends, *(end * (1 - 1e-6) for end in ends))
     lines = []
     for m, colour in zip(SIZES, COLOURS, strict=True):
         whole = LAPLACE.sampled(WithReplacement(n=N, m=m)).delta(epsilon)
-        alone = printed.once(LAPLACE.group(1), printed.touched(N, m))(epsilon)
+        alone = published.once(LAPLACE.group(1), published.touched(N, m))(epsilon)
         lines += [
             Line(label=f"m = {m}", epsilon=epsilon, delta=whole, colour=colour),
             Line(label=f"m = {m}, repeats ignored", epsilon=epsilon, delta=alone, colour=colour, dashes=_DOTTED),
         ]
     return result(
         lines,
-        _of_copies,
+        _describe_copies,
         title=f"{LAPLACE.title}\non m draws with replacement from n = {N} records",
         **LAPLACE.columns,
     )
@@ -289,27 +289,27 @@ def _copies(points: int = POINTS) -> Result:
 _BOXES = ("Laplace noise known", "only its privacy curve known: our account", "only its privacy curve known: the paper")
 
 
-def _of_boxes(columns: Columns) -> Statement:
+def _describe_boxes(columns: Columns) -> Statement:
     table = Table(columns=columns)
 
     def factors(epsilon: float) -> tuple[float, float]:
-        white, ours, paper = (table.select(curve=name).at("epsilon", epsilon, "delta") for name in _BOXES)
-        return paper / white, ours / white
+        white, library, paper = (table.select(curve=name).at("epsilon", epsilon, "delta") for name in _BOXES)
+        return paper / white, library / white
 
-    (paper, ours), (paper_0, ours_0) = factors(AT), factors(0.0)
+    (paper, library), (paper_0, library_0) = factors(AT), factors(0.0)
     sentence = (
         f"If only the privacy curve of the noise is known (black box), and not that it is Laplace noise (white box), δ "
-        f"at ε = {AT:g} is {paper:.2f} times as large by the bound of the paper and {ours:.2f} times by our account, "
-        f"which also uses the ε from which on the curve is zero. At ε = 0 the factors are {paper_0:.3f} and "
-        f"{ours_0:.3f}. This is the effect that the caption in the paper mentions."
+        f"at ε = {AT:g} is {paper:.2f} times as large by the bound of the paper and {library:.2f} times by our "
+        f"account, which also uses the ε from which on the curve is zero. At ε = 0 the factors are {paper_0:.3f} and "
+        f"{library_0:.3f}. This is the effect that the caption in the paper mentions."
     )
     return Statement(
         sentence,
         (
-            *(Finding(name, factor) for name, factor in zip(_BOXES[1:], (ours, paper), strict=True)),
-            *(Finding(f"{name}, at 0", factor) for name, factor in zip(_BOXES[1:], (ours_0, paper_0), strict=True)),
-            compared("the paper's bound - our account", paper - ours),
-            compared("our account - white box", ours - 1),
+            *(Finding(name, factor) for name, factor in zip(_BOXES[1:], (library, paper), strict=True)),
+            *(Finding(f"{name}, at 0", factor) for name, factor in zip(_BOXES[1:], (library_0, paper_0), strict=True)),
+            compared("the paper's bound - our account", paper - library),
+            compared("our account - white box", library - 1),
         ),
     )
 
@@ -319,14 +319,14 @@ def _boxes(points: int = POINTS, m: int = 20) -> Result:
     epsilon = _squares(MOST, points, AT)
     scheme = WithReplacement(n=N, m=m)
     white, black = (made.delta(epsilon) for made in (LAPLACE.sampled(scheme), LAPLACE.sampled(scheme, known=False)))
-    paper = printed.repeated(printed.black_box(LAPLACE.group(1)), N, m)(epsilon)
+    paper = published.repeated(published.black_box(LAPLACE.group(1)), N, m)(epsilon)
     return result(
         [
             Line(label=_BOXES[0], epsilon=epsilon, delta=white, colour=BLUE),
             Line(label=_BOXES[1], epsilon=epsilon, delta=black, colour=ORANGE),
             Line(label=_BOXES[2], epsilon=epsilon, delta=paper, colour=GREY, dashes=_DASHED),
         ],
-        _of_boxes,
+        _describe_boxes,
         title=f"{LAPLACE.title}\non {m} draws with replacement from n = {N} records",
         m=m,
         **LAPLACE.columns,

@@ -16,7 +16,7 @@ from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.relations import AddRemove, Relation, ReplaceOne
-from privsample.simulations.experiments import subsampling_printed as printed
+from privsample.simulations.experiments import subsampling_published as published
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, agreement, compared
 
@@ -27,39 +27,39 @@ SMALL_N, SMALL_M, HONEST = 6, 3, 0.9  # where every subsample is counted
 
 @frozen_value
 class Row:
-    """A row of the table: words, the printed bound, our account; how the membership mechanism's sample is drawn."""
+    """A row of the table: label, the published bound, our account; how the membership mechanism's sample is drawn."""
 
     words: str
     theorem: int
     eta: float
-    bound: printed.Profile
+    bound: published.Profile
     account: Accountant
-    membership: printed.Drawn | None
+    membership: published.Drawn | None
 
     @property
-    def printed_epsilon(self) -> float:
-        """Where the printed bound is DELTA."""
+    def published_epsilon(self) -> float:
+        """Where the published bound is DELTA."""
         return float(brentq(lambda e: float(np.log(self.bound(np.array(e)) / DELTA)), 0.0, 30.0, xtol=1e-13))
 
     def gap(self, points: int = POINTS) -> float:
         """Return the largest excess of the bound over the cost of the membership mechanism; NaN if it is not tight."""
         if self.membership is None:
             return float("nan")
-        truth = printed.membership(self.membership, SMALL_N, SMALL_M, HONEST)
-        epsilon, base = np.linspace(0.0, 2.0, points), printed.response(HONEST)
+        truth = published.membership(self.membership, SMALL_N, SMALL_M, HONEST)
+        epsilon, base = np.linspace(0.0, 2.0, points), published.response(HONEST)
         if self.membership == "with":
-            bound = printed.repeated(lambda _: base, SMALL_N, SMALL_M)  # the record is in the sample or it is not
+            bound = published.repeated(lambda _: base, SMALL_N, SMALL_M)  # the record is in the sample or it is not
         else:
-            bound = printed.once(base, SMALL_M / SMALL_N)
+            bound = published.once(base, SMALL_M / SMALL_N)
         return float(np.abs(bound(epsilon) - truth(epsilon)).max())
 
 
 def rows() -> list[Row]:
     """The four rows of the table, and Theorem 14."""
     whole, batch, any_n = ReplaceOne(n=N), ReplaceOne(n=M), AddRemove()
-    profile, rate, eta = printed.gauss(1.0), M / N, printed.touched(N, M)
-    once, repeated = printed.once(profile, rate), printed.repeated(printed.gauss, N, M)
-    replaced = printed.poisson_replaced(profile, N, rate)
+    profile, rate, eta = published.gauss(1.0), M / N, published.touched(N, M)
+    once, repeated = published.once(profile, rate), published.repeated(published.gauss, N, M)
+    replaced = published.poisson_replaced(profile, N, rate)
     poisson, copies = PoissonSampling(rate=rate), WithReplacement(n=N, m=M)
     return [
         _row("Poisson, add or remove", 8, rate, once, (any_n, poisson, any_n), "poisson"),
@@ -74,12 +74,12 @@ def _row(
     words: str,
     theorem: int,
     eta: float,
-    bound: printed.Profile,
-    ours: tuple[Relation, Scheme, Relation],
-    membership: printed.Drawn | None,
+    bound: published.Profile,
+    library: tuple[Relation, Scheme, Relation],
+    membership: published.Drawn | None,
 ) -> Row:
-    """`ours`: the relation of the noise, the scheme, and the relation of the noise on its samples."""
-    before, scheme, after = ours
+    """`library`: the relation of the noise, the scheme, and the relation of the noise on its samples."""
+    before, scheme, after = library
     base = GaussianAccountant(sensitivity=1.0, noise_std=1.0, relation=before)
     account = SubsampledAccountant(base=base, scheme=scheme, relation=after)
     return Row(words=words, theorem=theorem, eta=eta, bound=bound, account=account, membership=membership)
@@ -88,14 +88,14 @@ def _row(
 def _describe(columns: Columns) -> Statement:
     table = Table(columns=columns)
     whole, delta = float(table["epsilon_without_sampling"][0]), float(table["delta"][0])
-    paper, ours = table["epsilon_printed"], table["epsilon_ours"]
-    off = float(np.abs(ours[:4] / paper[:4] - 1.0).max())
+    paper, library = table["epsilon_published"], table["epsilon_library"]
+    off = float(np.abs(library[:4] / paper[:4] - 1.0).max())
     gap = float(np.nanmax(table["bound_above_membership"]))
     sentence = (
         f"Gaussian noise that costs ε = {whole:.3f} at δ = {delta:g} costs {paper[0]:.3f} on a sample of a tenth of "
         f"the records (Theorems 8 and 9), and {paper[2]:.3f} on as many draws with replacement (Theorems 10 and 11), "
         f"since a record may be drawn several times. Our account agrees {agreement(off)} (relative). A Poisson sample, "
-        f"when one record is replaced, costs {paper[4]:.3f} by Theorem 14 and {ours[4]:.3f} by our account. The "
+        f"when one record is replaced, costs {paper[4]:.3f} by Theorem 14 and {library[4]:.3f} by our account. The "
         "paper's membership mechanism shows that Theorems 8 to 10 are tight: over all samples of "
         f"{SMALL_M} of {SMALL_N} records its δ agrees with the bounds {agreement(gap)}."
     )
@@ -103,12 +103,12 @@ def _describe(columns: Columns) -> Statement:
         sentence,
         (
             Finding("without sampling", whole),
-            *(Finding(f"printed, row {k + 1}", float(epsilon)) for k, epsilon in enumerate(paper)),
-            *(Finding(f"ours, row {k + 1}", float(epsilon)) for k, epsilon in enumerate(ours)),
+            *(Finding(f"published, row {k + 1}", float(epsilon)) for k, epsilon in enumerate(paper)),
+            *(Finding(f"library, row {k + 1}", float(epsilon)) for k, epsilon in enumerate(library)),
             Finding("apart from the paper", off),
             Finding("apart from the membership mechanism", gap),
             compared("with - without replacement", float(paper[2] - paper[0])),
-            compared("Theorem 14 - ours", float(paper[4] - ours[4])),
+            compared("Theorem 14 - library", float(paper[4] - library[4])),
         ),
     )
 
@@ -116,7 +116,7 @@ def _describe(columns: Columns) -> Statement:
 def _table(points: int = POINTS) -> Result:
     made = rows()
     whole = float(GaussianAccountant(sensitivity=1.0, noise_std=1.0).epsilon(DELTA))
-    ours, paper = [float(row.account.epsilon(DELTA)) for row in made], [row.printed_epsilon for row in made]
+    library, paper = [float(row.account.epsilon(DELTA)) for row in made], [row.published_epsilon for row in made]
     gaps = [row.gap(points) for row in made]
     columns: dict[str, Sequence[Any]] = {
         "subsampling": [row.words for row in made],
@@ -126,22 +126,24 @@ def _table(points: int = POINTS) -> Result:
         "delta": [DELTA] * len(made),
         "eta": [row.eta for row in made],
         "epsilon_without_sampling": [whole] * len(made),
-        "epsilon_printed": paper,
-        "epsilon_ours": ours,
+        "epsilon_published": paper,
+        "epsilon_library": library,
         "bound_above_membership": gaps,
     }
     return Result(
         columns=columns,
         describe=_describe,
-        plot=lambda figure: _plot(figure, made, paper, ours, whole),
+        plot=lambda figure: _plot(figure, made, paper, library, whole),
     )
 
 
-def _plot(figure: Any, made: list[Row], paper: list[float], ours: list[float], whole: float) -> None:
+def _plot(figure: Any, made: list[Row], paper: list[float], library: list[float], whole: float) -> None:
     axes = figure.subplots()
     places = np.arange(len(made))[::-1]
-    axes.plot(paper, places, "o", markersize=10, markerfacecolor="none", color=ORANGE, label="as printed in the paper")
-    axes.plot(ours, places, "o", markersize=5, color=BLUE, label="our account")
+    axes.plot(
+        paper, places, "o", markersize=10, markerfacecolor="none", color=ORANGE, label="as published in the paper"
+    )
+    axes.plot(library, places, "o", markersize=5, color=BLUE, label="our account")
     axes.axvline(whole, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1, label="without sampling")
     axes.set_yticks(places, [f"{row.words.replace(', ', chr(10))}\n(Theorem {row.theorem})" for row in made])
     axes.set(xlim=(0, 1.08 * max(paper)), ylim=(-0.6, len(made) - 0.4), xlabel="ε at δ = 10⁻⁶ (nats)")

@@ -45,8 +45,8 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
         "tempered": np.where(
             (x >= LOW) & (x <= 1 - LOW), stats.beta.pdf(x, 1 + tempered[0], 1 + tempered[1]) / inside, 0
         ),
-        "both counts, average": _average_of_both(x),
-        "one count, average": _average_of_one(x, noise),
+        "both counts, average": _average_both(x),
+        "one count, average": _average_one(x, noise),
     }
     curves |= {f"both counts, draw {k + 1}": stats.beta.pdf(x, 1 + s, 1 + f) for k, (s, f) in enumerate(both.T)}
     curves |= {f"one count, draw {k + 1}": stats.beta.pdf(x, 1 + s, 1 + N - s) for k, s in enumerate(one)}
@@ -55,11 +55,11 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
         for name, y in curves.items()
     ]
     return Result(
-        columns=stacked(parts), describe=_of_posteriors, plot=lambda figure: _plot_posteriors(figure, x, curves)
+        columns=stacked(parts), describe=_describe_posteriors, plot=lambda figure: _plot_posteriors(figure, x, curves)
     )
 
 
-def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
+def _average_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
     """Return the density of a posterior draw given one noisy count, averaged over the noise."""
     reach = np.ceil(noise.quantile_bound(_LOST))
     shifts = np.arange(-reach, reach + 1)
@@ -67,7 +67,7 @@ def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
     return np.asarray(np.exp(noise.log_mass(shifts)) @ stats.beta.pdf(x, 1 + counts, 1 + N - counts))
 
 
-def _average_of_both(x: FloatArray) -> FloatArray:
+def _average_both(x: FloatArray) -> FloatArray:
     """Return the density of a posterior draw given two noisy counts, averaged over the noise."""
     (s, p), (f, q) = (_noisy_count(count, 2 / EPSILON) for count in (ONES, N - ONES))
     log_norm = special.betaln(1 + s[:, None], 1 + f)
@@ -87,7 +87,7 @@ def _noisy_count(count: float, scale: float) -> tuple[FloatArray, FloatArray]:
     return np.append(count + shifts[used], 0.0), np.append(weights[used], np.exp(-count / scale) / 2)
 
 
-def _of_posteriors(columns: Columns) -> Statement:
+def _describe_posteriors(columns: Columns) -> Statement:
     widths = {}
     for name in ("posterior", "tempered", "both counts, average", "one count, average"):
         rows = Table(columns=columns).select(curve=name)
@@ -149,7 +149,7 @@ def _plot_posteriors(figure: Any, x: FloatArray, curves: Mapping[str, FloatArray
     )
 
 
-def error_of_beta(a: FloatArray, b: FloatArray, low: float = 0.0) -> FloatArray:
+def beta_error(a: FloatArray, b: FloatArray, low: float = 0.0) -> FloatArray:
     """Return E|theta - SHARE| of Beta(a, b) truncated to [low, 1 - low], elementwise."""
     edges = [low, SHARE, 1 - low]
     mass = np.array([special.betainc(a, b, edge) for edge in edges])
@@ -165,7 +165,7 @@ def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, see
     pure = TemperedPosterior.calibrate(model=MODEL, n=1, truncation=LOW_2, target=DP(epsilon=EPSILON_2)).temperature
     rows = [_errors_at(n, pure, repeats or REPEATS, rng) for n in sizes or SIZES]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return Result(columns=columns, describe=_of_errors, plot=lambda figure: _plot_errors(figure, columns))
+    return Result(columns=columns, describe=_describe_errors, plot=lambda figure: _plot_errors(figure, columns))
 
 
 def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> dict[str, float]:
@@ -178,24 +178,24 @@ def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> d
     noise = DiscreteLaplaceNoise(scale=1 / EPSILON_2)
     reach = np.ceil(noise.quantile_bound(_LOST))
     noisy = np.convolve(distribution, np.exp(noise.log_mass(np.arange(-reach, reach + 1))))
-    by_noisy = error_of_beta(1 + every, 1 + n - every)[np.clip(np.arange(-reach, n + reach + 1), 0, n).astype(np.intp)]
+    by_noisy = beta_error(1 + every, 1 + n - every)[np.clip(np.arange(-reach, n + reach + 1), 0, n).astype(np.intp)]
     ones = rng.binomial(n, SHARE, repeats)
     both = np.maximum(np.array([ones, n - ones]) + rng.laplace(0, 2 / EPSILON_2, (2, repeats)), 0.0)
-    simulated = error_of_beta(1 + both[0], 1 + both[1])
+    simulated = beta_error(1 + both[0], 1 + both[1])
     return {
         "records": n,
-        "posterior": float(mass @ error_of_beta(1 + counts, 1 + n - counts)),
+        "posterior": float(mass @ beta_error(1 + counts, 1 + n - counts)),
         "both": float(simulated.mean()),
         "both_standard_error": float(simulated.std(ddof=1) / repeats**0.5),
         "one": float(noisy @ by_noisy / noisy.sum()),
-        "tempered": float(mass @ error_of_beta(1 + counts / pure, 1 + (n - counts) / pure, LOW_2)),
-        "approximate": float(mass @ error_of_beta(1 + counts / loose, 1 + (n - counts) / loose, LOW_2)),
+        "tempered": float(mass @ beta_error(1 + counts / pure, 1 + (n - counts) / pure, LOW_2)),
+        "approximate": float(mass @ beta_error(1 + counts / loose, 1 + (n - counts) / loose, LOW_2)),
         "temperature": pure,
         "temperature_at_delta": loose,
     }
 
 
-def _of_errors(columns: Columns) -> Statement:
+def _describe_errors(columns: Columns) -> Statement:
     rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
     sizes, own = rows["records"], rows["both_standard_error"]
     ahead = [

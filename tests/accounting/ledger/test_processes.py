@@ -134,9 +134,9 @@ def test_a_kill_at_any_moment_loses_no_entry(tmp_path, made):
         numbers = [int(line) for line in process.stdout.read().split("\n")[:-1]]
         process.stdout.close()
         process.wait()
-        told = max([before, *numbers])
+        reported = max([before, *numbers])
         history = Ledger(ledger.path).history()
-        assert told <= len(history) <= told + 1
+        assert reported <= len(history) <= reported + 1
     ledger.spend(pure(0.1))
     assert Ledger(ledger.path).spent() == pytest.approx(0.1 + 1e-6 * (len(ledger.history()) - 1), rel=1e-12)
 

@@ -1,4 +1,4 @@
-"""Bounds of Balle, Barthe and Gaboardi (2018) as printed, and the exact cost of the randomized membership mechanism.
+"""Bounds of Balle, Barthe and Gaboardi (2018) as published, and the exact cost of the randomized membership mechanism.
 
 Source: Balle, Barthe and Gaboardi 2018, Theorems 3, 4, 8-11 and 14, section 2 (group profiles), Lemma 12.
 """

@@ -1,4 +1,4 @@
-"""Samplers against their distributions, with twins that must fail; moments, densities, entropies against independent
+"""Samplers against their distributions, with mutants that must fail; moments, densities, entropies against independent
 values.
 """
 
@@ -10,7 +10,7 @@ from scipy import stats
 from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal
 
 DRAWS = 100_000
-LAWS = {
+DISTRIBUTIONS = {
     "beta": (Beta(a=2.5, b=7.0), lambda k: Beta(a=2.5 * k, b=7.0), stats.beta(2.5, 7.0)),
     "tiny beta": (Beta(a=0.02, b=0.03), lambda k: Beta(a=0.02 * k, b=0.03), stats.beta(0.02, 0.03)),
     "large beta": (Beta(a=1e6, b=2e6), lambda k: Beta(a=1e6, b=2e6 * k), stats.beta(1e6, 2e6)),
@@ -47,10 +47,10 @@ def fits(draws, cdf, alpha, rng):
 
 @pytest.mark.statistical
 @FACTORS
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_sampler(name, factor, accepted, rng, alpha):
-    _, twin, distribution = LAWS[name]
-    draws = twin(factor).sample(DRAWS, rng)
+    _, mutant, distribution = DISTRIBUTIONS[name]
+    draws = mutant(factor).sample(DRAWS, rng)
     assert draws.shape == (DRAWS,)
     assert fits(draws, distribution.cdf, alpha, rng) == accepted
 
@@ -59,7 +59,7 @@ def test_sampler(name, factor, accepted, rng, alpha):
 @FACTORS
 @pytest.mark.parametrize("alphas", [(2.0, 3.0, 5.0), (0.05, 0.05, 1.0)])
 def test_dirichlet_sampler(alphas, factor, accepted, rng, alpha):
-    """Each coordinate is a Beta; the twin has one coordinate wrong, which shows in that coordinate."""
+    """Each coordinate is a Beta; the mutant has one coordinate wrong, which shows in that coordinate."""
     wrong = (alphas[0] * factor, *alphas[1:])
     draws = Dirichlet(alpha=wrong).sample(DRAWS, rng)
     assert draws.shape == (DRAWS, 3)
@@ -69,9 +69,9 @@ def test_dirichlet_sampler(alphas, factor, accepted, rng, alpha):
     assert all(fit) == accepted
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_moments_densities_and_quantiles(name):
-    ours, _, distribution = LAWS[name]
+    ours, _, distribution = DISTRIBUTIONS[name]
     assert ours.mean == pytest.approx(distribution.mean(), rel=1e-12)
     assert ours.variance == pytest.approx(distribution.var(), rel=1e-12)
     q = np.array([0.1, 0.5, 0.9])
@@ -93,7 +93,7 @@ def test_dirichlet_moments_and_density():
 
 
 def density(distribution):
-    mp_law = {
+    mp_distribution = {
         Beta: lambda x: (
             mp.beta(distribution.a, distribution.b) ** -1
             * x ** (mp.mpf(distribution.a) - 1)
@@ -107,7 +107,7 @@ def density(distribution):
         ),
         Normal: lambda x: mp.npdf(x, distribution.location, distribution.scale),
     }
-    return mp_law[type(distribution)]
+    return mp_distribution[type(distribution)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.accounting import test_laws
+from tests.accounting import test_requirements
 from tests.accounting.strategies import RELATIONS, grouped, stated
 
 
@@ -24,7 +24,7 @@ def composed():
     return each.map(lambda entries: sum(account * times for account, times in entries))
 
 
-LAWS = [
+REQUIREMENTS = [
     "test_renyi_curve",
     "test_privacy_curve",
     "test_epsilon_and_delta_are_inverse_on_the_safe_side",
@@ -35,8 +35,8 @@ LAWS = [
 
 
 @pytest.mark.parametrize("accounts", [alone, composed])
-@pytest.mark.parametrize("distribution", LAWS)
-def test_stated_accounts_keep_the_laws(distribution, accounts):
-    body = getattr(test_laws, distribution).hypothesis.inner_test
-    deltas = [st.sampled_from(test_laws.DELTAS)] * (body.__code__.co_argcount - 1)
+@pytest.mark.parametrize("distribution", REQUIREMENTS)
+def test_stated_accounts_meet_the_requirements(distribution, accounts):
+    body = getattr(test_requirements, distribution).hypothesis.inner_test
+    deltas = [st.sampled_from(test_requirements.DELTAS)] * (body.__code__.co_argcount - 1)
     settings(max_examples=25)(given(accounts(), *deltas)(body))()
