@@ -2,7 +2,7 @@
 
 import json
 import sys
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,8 +148,9 @@ file."""
 def _add_spend(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     group = parser.add_argument_group("the guarantee (one of three)")
-    group.add_argument("--pure", type=number, metavar="E", help="epsilon-DP; with --failure: (epsilon, delta)-DP")
-    group.add_argument("--failure", type=number, metavar="D", help="the delta for --pure")
+    group.add_argument("--pure", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP")
+    group.add_argument("--delta", type=number, metavar="D", help="the delta for --pure")
+    group.add_argument("--failure", dest="delta", type=number, help=SUPPRESS)  # former name of --delta
     group.add_argument("--zcdp", type=number, metavar="RHO", help="rho-zCDP")
     group.add_argument(
         "--account", metavar="JSON", help="a release (.json), or the output of `privsample account --json`"
@@ -173,16 +174,16 @@ def _spend(args: Namespace) -> int:
 def _account(args: Namespace, relation: Relation) -> Accountant:
     if sum(found is not None for found in (args.pure, args.zcdp, args.account)) != 1:
         raise UsageProblem(
-            "the guarantee is missing or given twice: give one of --pure (with --failure), --zcdp and --account"
+            "the guarantee is missing or given twice: give one of --pure (with --delta), --zcdp and --account"
         )
-    if args.failure is not None and args.pure is None:
-        raise UsageProblem("--failure needs --pure: it is the delta for that epsilon")
+    if args.delta is not None and args.pure is None:
+        raise UsageProblem("--delta needs --pure: it is the delta for that epsilon")
     if args.account is not None:
         return _read_account(Path(args.account))
     if args.zcdp is not None:
         return ZCDPAccountant(rho=args.zcdp, relation=relation)
-    if args.failure is not None:
-        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.failure, relation=relation)
+    if args.delta is not None:
+        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.delta, relation=relation)
     return PureAccountant(stated_epsilon=args.pure, relation=relation)
 
 

@@ -40,7 +40,7 @@ def same_content(one: Any, other: Any) -> bool:
 class OddCase:
     """A dataset with an unusual record, and one in the same container with ordinary records only."""
 
-    words: str
+    description: str
     ordinary: Any
     odd: Any
 
@@ -51,7 +51,7 @@ def odd_cases(data: Any) -> Iterator[OddCase]:
         for place, part in enumerate(data):
             for case in odd_cases(part):
                 yield OddCase(
-                    f"{case.words} in part {place}",
+                    f"{case.description} in part {place}",
                     (*data[:place], case.ordinary, *data[place + 1 :]),
                     (*data[:place], case.odd, *data[place + 1 :]),
                 )
@@ -59,7 +59,7 @@ def odd_cases(data: Any) -> Iterator[OddCase]:
     if isinstance(data, Mapping):
         for key, part in data.items():
             for case in odd_cases(part) if isinstance(part, np.ndarray) else ():
-                yield OddCase(f"{case.words} in {key!r}", {**data, key: case.ordinary}, {**data, key: case.odd})
+                yield OddCase(f"{case.description} in {key!r}", {**data, key: case.ordinary}, {**data, key: case.odd})
         return
     try:
         array = np.asarray(data, dtype=np.float64)

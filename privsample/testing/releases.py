@@ -23,9 +23,9 @@ def total_release(case: Case) -> None:
     for data in case.datasets:
         for odd in odd_cases(data):
             ordinary = outcome(case.mechanism, odd.ordinary, case.rng(), "ordinary records")
-            found = outcome(case.mechanism, odd.odd, case.rng(), odd.words)
+            found = outcome(case.mechanism, odd.odd, case.rng(), odd.description)
             looked += 1
-            seen = f"for {odd.words}, {short(odd.odd)}, release "
+            seen = f"for {odd.description}, {short(odd.odd)}, release "
             advice = (
                 "let a public rule map every value of a record into the domain in _statistic: read_column "
                 "converts values that are not numbers to NaN, and Domain.clean replaces NaN and values out of bounds"
@@ -228,7 +228,7 @@ def validation(case: Case) -> None:
     """Check that `validate` accepts and refuses the same data as `release`."""
     advice = "let validate read the data by the same function as _statistic, and return CuratorNotes"
     for data in case.datasets:
-        for words, one in [("these data", data), *((odd.words, odd.odd) for odd in odd_cases(data))]:
+        for words, one in [("these data", data), *((odd.description, odd.odd) for odd in odd_cases(data))]:
             try:
                 case.mechanism._statistic(copy.deepcopy(one))
             except SchemaError:

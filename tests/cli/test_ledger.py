@@ -53,6 +53,12 @@ def test_a_budget_in_equal_parts_is_spent_whole(run, parts):
     assert "and 0 remains" in refused.err
 
 
+def test_the_former_name_of_delta_is_read(run, made):
+    made("--approximate-share", 0.5)
+    assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--failure", 1e-7).code == 0
+    assert Ledger("toy.ledger").history()[0].items[0].account.stated_delta == 1e-7
+
+
 def test_the_whole_way(run, made):
     ran = made("--approximate-share", 0.5)
     assert ran.code == 0
@@ -61,7 +67,7 @@ def test_the_whole_way(run, made):
     assert ledger.budget == DP(epsilon=1, delta=1e-6)
     assert (ledger.relation, ledger.dataset) == (ReplaceOne(n=500, unit="patient"), "patients 2024")
     assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 2, "--label", "counts").code == 0
-    assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--failure", 1e-7).code == 0
+    assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--delta", 1e-7).code == 0
     assert run("ledger", "spend", "toy.ledger", "--zcdp", 1e-4, "--json").json["entries"][2]["number"] == 3
     history = ledger.history()
     assert (history[0].items[0].times, history[0].label) == (2, "counts")
@@ -149,7 +155,7 @@ def test_what_does_not_fit_is_refused(run, made):
         (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
         (["ledger", "spend", "toy.ledger"], "one of --pure"),
         (["ledger", "spend", "toy.ledger", "--pure", 1, "--zcdp", 1], "one of --pure"),
-        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure needs"),
+        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--delta", 1e-9], "--delta needs"),
         (["ledger", "spend", "toy.ledger", "--pure=-1"], "stated_epsilon"),
         (["ledger", "spend", "toy.ledger", "--pure", "nan"], "expected a number"),
         (["ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 0], "at least 1"),

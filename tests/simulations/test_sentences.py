@@ -30,7 +30,7 @@ from privsample.simulations.experiments.findings import (
     Table,
     agreement,
     compared,
-    in_words,
+    join_names,
     largest_at,
     value_at,
 )
@@ -255,5 +255,5 @@ def test_tables_values_and_names():
     with pytest.raises(LookupError, match="0 rows have b = 4"):
         table.at("b", 4.0, "b")
     assert value_at(np.array([1.0, 2.0]), np.array([5.0, 6.0]), 1.9) == 6.0
-    assert [in_words(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+    assert [join_names(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
     assert agreement(1e-16) == "within 1e-12"

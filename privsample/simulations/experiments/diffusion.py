@@ -19,7 +19,7 @@ from privsample.simulations.experiments.findings import (
     Statement,
     Table,
     compared,
-    in_words,
+    join_names,
     largest_at,
 )
 from privsample.simulations.experiments.labels import label_lines
@@ -156,7 +156,7 @@ def _describe_theorem_8(columns: Columns) -> Statement:
     most = {excess: float(share.max()) for excess, share in shares.items()}
     held = [excess for excess in EXCESSES if most[excess] <= 1 + 1e-9]
     broken = [excess for excess in EXCESSES if excess not in held]
-    words = f"it is never above 1 for θR² = {in_words([f'{4 * excess:g}dρ²' for excess in held])}" if held else ""
+    words = f"it is never above 1 for θR² = {join_names([f'{4 * excess:g}dρ²' for excess in held])}" if held else ""
     words += "".join(f" and reaches {most[excess]:.3g} for {4 * excess:g}dρ²" for excess in broken)
     last = float(shares[1.0][-1])
     equal = "equals Theorem 8's 1/(1 + dΔ²/(2ϵR²))" if gap < 1e-9 else f"differs from Theorem 8's by up to {gap:.1g}"
@@ -232,8 +232,8 @@ def _describe_path(columns: Columns) -> Statement:
     words = "less than" if saved.compared else "no less than"
     return Statement(
         f"A statistic of {len(VALUES)} coordinates is released at four noise levels, as a Brownian path at the times "
-        f"(noise variances) {in_words([f'{time:g}' for time in levels['time']])}. Each alone costs "
-        f"ε = {in_words(listed)} at δ = {DELTA:g}. All four together cost {together:.2g}, as much as the first and "
+        f"(noise variances) {join_names([f'{time:g}' for time in levels['time']])}. Each alone costs "
+        f"ε = {join_names(listed)} at δ = {DELTA:g}. All four together cost {together:.2g}, as much as the first and "
         f"{words} the {apart:.2g} of four releases with independent noise.",
         (
             *(Finding(f"cost at {time:g}", cost) for time, cost in zip(levels["time"], levels["epsilon"], strict=True)),

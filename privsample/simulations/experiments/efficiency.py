@@ -14,7 +14,7 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import LaplaceNoise
 from privsample.plots.style import BLUE, GREEN, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, join_names
 
 SHARE, EPSILON, HELD = 0.3, 1.0, 0.2
 TEMPERATURE = 2 * np.log((1 - HELD) / HELD) / EPSILON
@@ -92,10 +92,10 @@ def _describe(columns: Columns) -> Statement:
         small.append(f"{part['ratio'][0]:.2f} ± {2 * part['standard_error'][0]:.2f}")
     sentence = (
         f"With {SIZES[-1]:,} records the mean squared error, divided by the least variance of an unbiased estimator "
-        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits for n → ∞ are "
+        f"without privacy, is {join_names(large)}; ± two standard errors of the simulation. The limits for n → ∞ are "
         f"those of Theorems 4 and 5 of the thesis (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of "
         f"{len(large)} ratios agree with them within two standard errors. With {SIZES[0]} records the ratios are "
-        f"{in_words(small)}."
+        f"{join_names(small)}."
     )
     return Statement(sentence, tuple(findings))
 

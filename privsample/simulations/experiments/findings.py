@@ -110,6 +110,6 @@ def agreement(difference: float) -> str:
     return f"within {max(difference, AGREEMENT):.0e}".replace("e-0", "e-")
 
 
-def in_words(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names to a list in a sentence: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -19,7 +19,7 @@ from privsample.simulations.experiments.findings import (
     Statement,
     Table,
     compared,
-    in_words,
+    join_names,
     value_at,
 )
 from privsample.simulations.experiments.posterior_distributions import Setting
@@ -111,7 +111,7 @@ def _describe(setting: Setting, table: Columns) -> Statement:
             else ""
         )
         + f"As ε decreases, the concentrated posterior tends to the mean of the prior, {theta:.2g}, as the thesis "
-        f"says: its loss at ε = {least:g} and the loss of that point are {in_words(limits)}.",
+        f"says: its loss at ε = {least:g} and the loss of that point are {join_names(limits)}.",
         tuple(findings),
     )
 

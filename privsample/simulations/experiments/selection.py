@@ -6,7 +6,7 @@ from typing import Any
 from privsample._checks import FloatArray
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, join_names
 from privsample.simulations.experiments.selection_data import MEAN
 from privsample.simulations.experiments.selection_plots import SIZE, plot_panels, result
 
@@ -60,7 +60,7 @@ def _figure_2(orders: FloatArray | None = None) -> Result:
 
 def _describe_figure_3(columns: Columns) -> Statement:
     at = _values(columns)
-    costs = in_words(
+    costs = join_names(
         [f"{at[label, 'library']:.2f} ({at[label, 'published']:.2f}) for {label}" for label in data.FAMILIES]
     )
     composed = at["10 runs composed", "naive"]

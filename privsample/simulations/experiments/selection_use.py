@@ -7,7 +7,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, join_names
 from privsample.simulations.experiments.selection_plots import SIZE, result
 
 _LEADS = tuple(range(3, 9))  # the epsilons at which the leaders of a sentence are tested at a second grid
@@ -36,7 +36,7 @@ def _leaders(table: Table, bound: str, y: str) -> str:
     grid, first = _GRID[reached], values[:, reached].argmax(axis=0)
     ends = np.append(np.flatnonzero(np.diff(first)), len(grid) - 1)
     starts = np.append(0, ends[:-1] + 1)
-    return in_words(
+    return join_names(
         [f"{labels[first[s]]} from ε = {grid[s]:.1f} to {grid[e]:.1f}" for s, e in zip(starts, ends, strict=True)]
     )
 
@@ -96,8 +96,8 @@ def _describe_figure_6(columns: Columns) -> Statement:
     agrees = list(last.values()) == sorted(last.values())  # the families stand by their tails, Poisson last
     sentence = (
         f"One run in a hundred is good. With {data.MEANS[-1]:g} runs on average the released run is good with "
-        f"probability {in_words([f'{chance:.3f} for {label}' for label, chance in last.items()])}; the paper says that "
-        f"smaller η do worse here and Poisson does best, and these "
+        f"probability {join_names([f'{chance:.3f} for {label}' for label, chance in last.items()])}; the paper "
+        f"says that smaller η do worse here and Poisson does best, and these "
         f"values {'agree' if agrees else 'do not agree'}. At equal ε the order differs: the probability is "
         f"highest, {_BY['published']}, for {_leaders(table, 'published', y)}; {_BY['library']}, it is highest for "
         f"{_leaders(table, 'library', y)}."
@@ -145,12 +145,12 @@ def _ahead(columns: Columns, bound: str) -> str:
 
     def spans(epsilons: list[float]) -> str:
         runs = np.split(epsilons, np.flatnonzero(np.diff(epsilons) > 1.5 * steps) + 1)
-        return in_words([f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} to {run[-1]:g}" for run in runs])
+        return join_names([f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} to {run[-1]:g}" for run in runs])
 
     parts = [f"{label} at ε = {spans(epsilons)}" for label, epsilons in found.items() if label]
     if "" in found:
         parts.append(f"none clearly at ε = {spans(found[''])}")
-    return in_words(parts)
+    return join_names(parts)
 
 
 def _behind(table: Table) -> list[Finding]:

@@ -18,7 +18,7 @@ from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, join_names
 from privsample.simulations.experiments.flights import PACKAGE
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
 
@@ -133,7 +133,7 @@ def _describe(columns: Columns) -> Statement:
                 shares.append(f"{method} {accuracy.mean():.1%} ± {accuracy.std(ddof=1):.1%}{fewer}")
             else:
                 shares.append(f"{method} not available")
-        tasks.append(f"{task}: {in_words(shares)}")
+        tasks.append(f"{task}: {join_names(shares)}")
     sentence = (
         f"Test accuracy of linear classifiers at ε = {COMPARED:g} and δ = {DELTA:g}, mean ± standard deviation over "
         f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. Nothing "

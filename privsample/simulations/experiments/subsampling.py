@@ -26,7 +26,7 @@ from privsample.simulations.experiments.findings import (
     Table,
     agreement,
     compared,
-    in_words,
+    join_names,
 )
 
 N, SIZES = 100, (5, 20, 50)
@@ -132,7 +132,7 @@ def _describe_profiles(columns: Columns) -> Statement:
     ends = {label: curve["epsilon"][curve["delta"] > AGREEMENT].max() for label, curve in curves.items()}
     last = max(curve["epsilon"].max() for curve in curves.values())
     found = {label: curve.at("epsilon", AT, "delta") for label, curve in curves.items()}
-    at = in_words([f"{delta:.3f} ({label})" for label, delta in found.items()])
+    at = join_names([f"{delta:.3f} ({label})" for label, delta in found.items()])
     start, end = curves[RESPONSE].at("epsilon", 0.0, "delta"), curves["Gaussian"].at("epsilon", last, "delta")
     sentence = (
         f"Three mechanisms with the same δ at ε = 0 ({start:g}) have different "
@@ -192,7 +192,7 @@ def _describe_comparison(columns: Columns) -> Statement:
         "Sampling with replacement includes a given record in fewer samples, but may include it more than once. At ε = "
         f"0 it has the smaller δ ({at_zero[1]:.3f} instead of "
         f"{at_zero[0]:.3f} without replacement, {SIZES[-1]} of {N} records); above ε = "
-        f"{in_words(crossings)} records it has the larger one. Our account agrees with "
+        f"{join_names(crossings)} records it has the larger one. Our account agrees with "
         f"Theorems 9 and 10 of the paper {agreement(off)}."
     )
     findings += [Finding(f"{how} replacement at 0", delta) for how, delta in zip(_HOW, at_zero, strict=True)]
@@ -251,10 +251,10 @@ def _describe_copies(columns: Columns) -> Statement:
         factors.append(whole.at("epsilon", 0.0, "delta") / alone.at("epsilon", 0.0, "delta"))
     sentence = (
         f"Draws with replacement may include a record several times. If the repeats were ignored, δ would be zero from "
-        f"ε = {in_words([f'{end:.2f}' for end in ends])} on, for {in_words([str(m) for m in SIZES])} draws from {N} "
-        "records. With repeats (the "
-        f"paper's Theorem 10) δ is {in_words([f'{factor:.3f}' for factor in factors])} times as large at ε = 0, and it "
-        "falls in steps, one for each further repeat. This is the effect that the caption in the paper mentions."
+        f"ε = {join_names([f'{end:.2f}' for end in ends])} on, for {join_names([str(m) for m in SIZES])} draws from "
+        f"{N} records. With repeats (the "
+        f"paper's Theorem 10) δ is {join_names([f'{factor:.3f}' for factor in factors])} times as large at ε = 0, and "
+        "it falls in steps, one for each further repeat. This is the effect that the caption in the paper mentions."
     )
     return Statement(
         sentence,

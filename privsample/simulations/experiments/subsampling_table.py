@@ -29,7 +29,7 @@ SMALL_N, SMALL_M, HONEST = 6, 3, 0.9  # where every subsample is counted
 class Row:
     """A row of the table: label, the published bound, our account; how the membership mechanism's sample is drawn."""
 
-    words: str
+    label: str
     theorem: int
     eta: float
     bound: published.Profile
@@ -71,7 +71,7 @@ def rows() -> list[Row]:
 
 
 def _row(
-    words: str,
+    label: str,
     theorem: int,
     eta: float,
     bound: published.Profile,
@@ -82,7 +82,7 @@ def _row(
     before, scheme, after = library
     base = GaussianAccountant(sensitivity=1.0, noise_std=1.0, relation=before)
     account = SubsampledAccountant(base=base, scheme=scheme, relation=after)
-    return Row(words=words, theorem=theorem, eta=eta, bound=bound, account=account, membership=membership)
+    return Row(label=label, theorem=theorem, eta=eta, bound=bound, account=account, membership=membership)
 
 
 def _describe(columns: Columns) -> Statement:
@@ -119,7 +119,7 @@ def _table(points: int = POINTS) -> Result:
     library, paper = [float(row.account.epsilon(DELTA)) for row in made], [row.published_epsilon for row in made]
     gaps = [row.gap(points) for row in made]
     columns: dict[str, Sequence[Any]] = {
-        "subsampling": [row.words for row in made],
+        "subsampling": [row.label for row in made],
         "theorem": [row.theorem for row in made],
         "n": [N] * len(made),
         "m": [M] * len(made),
@@ -145,7 +145,7 @@ def _plot(figure: Any, made: list[Row], paper: list[float], library: list[float]
     )
     axes.plot(library, places, "o", markersize=5, color=BLUE, label="our account")
     axes.axvline(whole, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1, label="without sampling")
-    axes.set_yticks(places, [f"{row.words.replace(', ', chr(10))}\n(Theorem {row.theorem})" for row in made])
+    axes.set_yticks(places, [f"{row.label.replace(', ', chr(10))}\n(Theorem {row.theorem})" for row in made])
     axes.set(xlim=(0, 1.08 * max(paper)), ylim=(-0.6, len(made) - 0.4), xlabel="ε at δ = 10⁻⁶ (nats)")
     axes.set_title(f"Gaussian noise (Δ/σ = 1) on {M} of n = {N} records")
     figure.legend(loc="outside upper right", ncols=3)

@@ -18,7 +18,7 @@ from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, join_names
 
 MODEL = BetaBernoulli(alpha=1, beta=1)
 N, ONES, LOW, EPSILON = 20, 6, 0.2, 1.0  # of Figure 4.1
@@ -209,9 +209,9 @@ def _describe_errors(columns: Columns) -> Statement:
     better = [f"{n:g}" for n, found in zip(sizes, ahead, strict=True) if found.compared]
     worse = [f"{n:g}" for n, found in zip(sizes, behind, strict=True) if found.compared]
     unclear = [f"{n:g}" for n in sizes if f"{n:g}" not in better + worse]
-    verdict = f"smaller with {in_words(better)} records" if better else "smaller for none of these numbers of records"
-    verdict += f" and larger with {in_words(worse)}" if worse else ""
-    verdict += f"; with {in_words(unclear)} the simulation shows no clear difference" if unclear else ""
+    verdict = f"smaller with {join_names(better)} records" if better else "smaller for none of these numbers of records"
+    verdict += f" and larger with {join_names(worse)}" if worse else ""
+    verdict += f"; with {join_names(unclear)} the simulation shows no clear difference" if unclear else ""
     last = {name: float(column[-1]) for name, column in rows.items()}
     return Statement(
         "Mean absolute error of one released draw. According to the thesis a tempered draw has a smaller error than a "
