@@ -172,19 +172,20 @@ def _describe_iteration(columns: Columns) -> Statement:
     steps = rows["steps_after"]
     last, before = float(steps[-1]), float(steps[-1]) - 10
 
-    def at(name: str, step: float) -> float:
+    def value(name: str, step: float) -> float:
         return value_at(steps, rows[name], step)
 
     convex, strong = (f"{convexity:g}" for convexity in CONVEXITY)
     less = {
-        (kind, step): at(f"theorem_5_{kind}", step) / at(f"library_{kind}", step)
+        (kind, step): value(f"theorem_5_{kind}", step) / value(f"library_{kind}", step)
         for kind in (convex, strong)
         for step in (1.0, last)
     }
     fall = [
-        (at(f"{curve}_{strong}", last) / at(f"{curve}_{strong}", before)) ** 0.1 for curve in ("library", "theorem_5")
+        (value(f"{curve}_{strong}", last) / value(f"{curve}_{strong}", before)) ** 0.1
+        for curve in ("library", "theorem_5")
     ]
-    slow = at(f"library_{convex}", before) / at(f"library_{convex}", last)
+    slow = value(f"library_{convex}", before) / value(f"library_{convex}", last)
     return Statement(
         "Bounds on the Rényi divergence for a record that is used some noisy gradient steps before the end. Theorem 5 "
         f"as published, divided by our bound: for a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further "
