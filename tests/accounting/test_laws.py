@@ -96,7 +96,8 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
     epsilon = float(account.epsilon(delta))
     assert epsilon >= 0
     if np.isfinite(epsilon):
-        assert account.log_delta(epsilon) <= np.log(delta) + 1e-8  # a minimum over orders is found to rounding
+        grid_error = 0.0 if account.bounds.inverts_exactly else 1e-6  # epsilon and delta may come from two grids
+        assert account.log_delta(epsilon + grid_error) <= np.log(delta) + 1e-8  # minima over orders: to rounding
         if account.kind("epsilon") == "exact":
             assert DP(epsilon=max(epsilon, 1e-300), delta=delta).met_by(account)
         assert account.epsilon(min(delta * 2, 0.99)) <= epsilon * (1 + 1e-12)  # each is rounded up by itself

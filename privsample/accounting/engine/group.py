@@ -7,6 +7,7 @@ from privsample._logspace import log1mexp
 from privsample._value import cached, frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import tabulated, within_budget
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
@@ -17,16 +18,36 @@ _SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])  # multiples of th
 
 def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     """Bounds for groups of `size` units from bounds for one unit. Kind: upper bound, exact for `size` 1."""
+    if size == 1:
+        return _one_envelope(bounds)
     evaluations = len(_SPLITS) * size  # orders of the base for one order of the group
-    if size > 1:
-        bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
-    envelope = GroupEnvelope(base=bounds, size=size)
+    bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
     return PrivacyBounds.from_pairs(
-        [envelope],
+        [GroupEnvelope(base=bounds, size=size)],
         zcdp=size**2 * bounds.zcdp,
-        exact=bounds.exact if size == 1 else frozenset(),
-        curve_is_least=size == 1,
+        exact=frozenset(),
+        curve_is_least=False,
         tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),
+    )
+
+
+def _one_envelope(bounds: PrivacyBounds) -> PrivacyBounds:
+    """The same bounds with one envelope in place of all pairs, so that the numbers do not change.
+
+    A composition then makes no use of the pairs: the worst neighbours of its members may differ.
+    """
+    return PrivacyBounds.from_pairs(
+        [BoundsEnvelope(bounds=bounds)],
+        renyi=bounds.renyi,
+        order_limit=bounds.order_limit,
+        infinity_mass=bounds.infinity_mass,
+        pure_epsilon=bounds.pure_epsilon,
+        zcdp=bounds.zcdp,
+        exact=bounds.exact,
+        curve_is_least=bounds.curve_is_least or not bounds.has_curve,
+        own_renyi_cost=bounds.renyi_cost,
+        tabulated_renyi=lambda orders: tabulated(bounds).renyi(orders),
+        parts=bounds.parts,
     )
 
 
@@ -70,9 +91,8 @@ class GroupEnvelope(Envelope):
 
     @property
     def renyi_cost(self) -> float:
-        """Cost of chains of the base's curve, one for each free order; of one value for a group of one."""
-        chains = len(_SPLITS) * self.size if self.size > 1 else 1
-        return chains * (0.2 + self.base.renyi_cost)
+        """Cost of chains of the base's curve, one for each free order."""
+        return len(_SPLITS) * self.size * (0.2 + self.base.renyi_cost)
 
     @property
     def from_table(self) -> bool:
