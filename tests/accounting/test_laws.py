@@ -22,6 +22,7 @@ from privsample import (
     ReplaceOne,
     privacy_statement,
 )
+from privsample.accounting.engine.routes import affordable
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import RELATIONS, accounts, every, hardly_any, positive
 
@@ -204,8 +205,11 @@ def test_statement(account, delta):
 def test_groups(account, size):
     alone = Group(base=account, size=1)
     assert close(alone.rdp(ORDERS), account.rdp(ORDERS))
-    assert close(alone.delta(EPSILONS[4:]), account.delta(EPSILONS[4:]))
-    assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
+    if affordable(alone.bounds).from_table:  # the search through an expensive composition reads a table
+        assert (alone.delta(EPSILONS) >= account.delta(EPSILONS) * (1 - 1e-9)).all()
+    else:
+        assert close(alone.delta(EPSILONS), account.delta(EPSILONS))
+        assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
     assert [alone.kind(view) for view in VIEWS] == [account.kind(view) for view in VIEWS]
     group = or_none(lambda: account.group(size))
     if group is None:

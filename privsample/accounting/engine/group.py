@@ -7,7 +7,6 @@ from privsample._logspace import log1mexp
 from privsample._value import cached, frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import tabulated, within_budget
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
@@ -37,14 +36,13 @@ def _one_envelope(bounds: PrivacyBounds) -> PrivacyBounds:
     A composition then makes no use of the pairs: the worst neighbours of its members may differ.
     """
     return PrivacyBounds.from_pairs(
-        [BoundsEnvelope(bounds=bounds)],
+        [GroupEnvelope(base=bounds, size=1)],
         renyi=bounds.renyi,
         order_limit=bounds.order_limit,
         infinity_mass=bounds.infinity_mass,
         pure_epsilon=bounds.pure_epsilon,
         zcdp=bounds.zcdp,
         exact=bounds.exact,
-        curve_is_least=bounds.curve_is_least or not bounds.has_curve,
         own_renyi_cost=bounds.renyi_cost,
         tabulated_renyi=lambda orders: tabulated(bounds).renyi(orders),
         parts=bounds.parts,
@@ -81,8 +79,11 @@ class GroupEnvelope(Envelope):
 
     @cached
     def _pure(self) -> DiscretePair | None:
-        """Randomized response that dominates every mechanism with the group's pure guarantee; None without one."""
-        return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) else None
+        """Randomized response that dominates every mechanism with the group's pure guarantee.
+
+        None without such a guarantee, and for one unit, whose base is reported as it is.
+        """
+        return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) and self.size > 1 else None
 
     @property
     def curve_cost(self) -> float:
