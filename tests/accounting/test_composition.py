@@ -15,6 +15,7 @@ from privsample import (
     ConditionalAccountant,
     GammaPoisson,
     GaussianAccountant,
+    KernelAccountant,
     LaplaceAccountant,
     OneBit,
     Poisson,
@@ -242,3 +243,15 @@ def test_one_observation_has_one_run():
     graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
     with pytest.raises(RelationMismatch, match="repeated runs use the same observation"):
         SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, repetitions=Poisson(mean=3.0))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_release_that_tells_nothing_adds_nothing():
+    """A kernel whose rows are equal: its outcome does not depend on the data."""
+    nothing = KernelAccountant(base=GAUSSIAN, matrix=[[0.0, 1.0], [0.0, 1.0]])
+    assert (nothing.pure_epsilon, nothing.delta(0.0)) == (0.0, 0.0)
+    composed = Composed(entries=((PURE, 1), (nothing, 3)))
+    assert composed.delta([-1.0, 0.1]) == pytest.approx(PURE.delta([-1.0, 0.1]), rel=1e-15)
+    assert composed.rdp([1.5, 8.0]) == pytest.approx(PURE.rdp([1.5, 8.0]), rel=1e-15)
+    assert composed.group(2).epsilon(0.01) == PURE.group(2).epsilon(0.01)
+    assert Composed(entries=((nothing, 5),)).epsilon(0.0) == 0.0

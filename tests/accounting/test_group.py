@@ -16,6 +16,7 @@ from privsample import (
     GammaPoisson,
     GaussianAccountant,
     Group,
+    KernelAccountant,
     LaplaceAccountant,
     NormalKnownVariance,
     Parallel,
@@ -25,6 +26,7 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
+from privsample.accounting.engine.routes import affordable
 from tests.accounting.test_brute_force import ORDERS, account, check, distribution, hockey_stick, joint, renyi
 
 EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
@@ -315,3 +317,44 @@ def test_the_rule_and_the_base_are_named():
 def test_the_worst_of_parallel_parts_limits_the_zcdp_rate():
     light, is_expensive = (GaussianAccountant(sensitivity=1, noise_std=noise) for noise in (4.0, 2.0))
     assert (light | is_expensive).zcdp == is_expensive.zcdp
+
+
+def kernel(rows):
+    return KernelAccountant(base=GaussianAccountant(sensitivity=4.7, noise_std=4.1), matrix=rows)
+
+
+def test_a_group_of_one_reports_the_numbers_of_its_base():
+    """Among them: an infinity mass that delta equals, a composition without pairs, and one whose curve is loose."""
+    approximate = ApproximateAccountant(stated_epsilon=0.05, stated_delta=1e-9)
+    composed = PureAccountant(stated_epsilon=3.9) + kernel([[0.9, 0.1], [0.2, 0.8]])
+    parallel = approximate | GaussianAccountant(sensitivity=1.0, noise_std=2.0)
+    for base in (approximate, composed, parallel):
+        one = Group(base=base, size=1)
+        assert one.delta(EPSILONS) == pytest.approx(base.delta(EPSILONS), rel=1e-12)
+        assert one.epsilon([0.0, 1e-9, 0.1]) == pytest.approx(base.epsilon([0.0, 1e-9, 0.1]), rel=1e-12)
+        assert (one.infinity_mass, one.pure_epsilon) == (base.infinity_mass, base.pure_epsilon)
+    assert Group(base=approximate, size=1).epsilon(1e-9) == 0.05
+
+
+def test_a_group_of_one_costs_no_less_where_its_curve_is_tabulated():
+    posterior = PosteriorAccountant(
+        model=BetaBernoulli(alpha=14.17, beta=0.125), n=5, data_weight=0.81, prior_weight=33
+    )
+    failing = ApproximateAccountant(stated_epsilon=3.65, stated_delta=0.06, relation=ReplaceOne(n=5))
+    composed = Composed(entries=((failing, 2), (posterior, 2)))
+    one = Group(base=composed, size=1)
+    assert affordable(one.bounds).from_table
+    assert (one.delta([0.0, 5.0]) >= composed.delta([0.0, 5.0])).all()
+
+
+def test_the_curve_below_zero_is_that_of_the_reversed_neighbours():
+    """delta(-e) = 1 - e^-e (1 - delta(e)) over all ordered pairs, also where the curve is a composition's bound."""
+    composed = (
+        LaplaceAccountant(sensitivity=4.3, scale=2.2)
+        + kernel([[0.7, 0.3], [0.05, 0.95], [0.2, 0.8]])
+        + PureAccountant(stated_epsilon=2.6)
+    )
+    for base in (composed, composed.group(2), GaussianAccountant(sensitivity=1.0, noise_std=2.0)):
+        e = np.array([1e-3, 0.5, 2.0, 6.0])
+        assert base.delta(-e) == pytest.approx(1.0 - np.exp(-e) * (1.0 - base.delta(e)), rel=1e-12)
+    assert (composed.group(2).delta(EPSILONS) >= composed.delta(EPSILONS) * (1 - 1e-12)).all()

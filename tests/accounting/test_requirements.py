@@ -22,6 +22,7 @@ from privsample import (
     ReplaceOne,
     privacy_statement,
 )
+from privsample.accounting.engine.routes import affordable
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import RELATIONS, accounts, every, hardly_any, positive
 
@@ -96,7 +97,8 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
     epsilon = float(account.epsilon(delta))
     assert epsilon >= 0
     if np.isfinite(epsilon):
-        assert account.log_delta(epsilon) <= np.log(delta) + 1e-8  # a minimum over orders is found to rounding
+        grid_error = 0.0 if account.bounds.inverts_exactly else 1e-6  # epsilon and delta may come from two grids
+        assert account.log_delta(epsilon + grid_error) <= np.log(delta) + 1e-8  # minima over orders: to rounding
         if account.kind("epsilon") == "exact":
             assert DP(epsilon=max(epsilon, 1e-300), delta=delta).met_by(account)
         assert account.epsilon(min(delta * 2, 0.99)) <= epsilon * (1 + 1e-12)  # each is rounded up by itself
@@ -203,8 +205,11 @@ def test_statement(account, delta):
 def test_groups(account, size):
     alone = Group(base=account, size=1)
     assert close(alone.rdp(ORDERS), account.rdp(ORDERS))
-    assert close(alone.delta(EPSILONS[4:]), account.delta(EPSILONS[4:]))
-    assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
+    if affordable(alone.bounds).from_table:  # the search through an expensive composition reads a table
+        assert (alone.delta(EPSILONS) >= account.delta(EPSILONS) * (1 - 1e-9)).all()
+    else:
+        assert close(alone.delta(EPSILONS), account.delta(EPSILONS))
+        assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
     assert [alone.kind(view) for view in VIEWS] == [account.kind(view) for view in VIEWS]
     group = or_none(lambda: account.group(size))
     if group is None:

@@ -30,7 +30,8 @@ def compose(members: Members) -> PrivacyBounds:
     The composition of one repeated member is exact in the views in which the member is, except where it is computed on
     a grid. Several members may be worst for different neighbours, so that their composition is an upper bound.
     """
-    if len(members) == 1 and members[0][1] == 1:
+    members = [entry for entry in members if not _is_constant(entry[0])] or members[:1]
+    if len(members) == 1 and (members[0][1] == 1 or _is_constant(members[0][0])):
         return members[0][0]
     groups, closed_form = _directions(members)
     pairs = [pair for group in groups for pair in group]
@@ -55,6 +56,11 @@ def compose(members: Members) -> PrivacyBounds:
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
     )
+
+
+def _is_constant(bounds: PrivacyBounds) -> bool:
+    """True if the privacy loss is known to be zero, so that the release adds nothing to a composition."""
+    return bounds.pure_epsilon == 0.0 and bounds.infinity_mass == 0.0
 
 
 def _infinity_mass(members: Members) -> float:

@@ -17,16 +17,35 @@ _SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])  # multiples of th
 
 def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     """Bounds for groups of `size` units from bounds for one unit. Kind: upper bound, exact for `size` 1."""
+    if size == 1:
+        return _one_envelope(bounds)
     evaluations = len(_SPLITS) * size  # orders of the base for one order of the group
-    if size > 1:
-        bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
-    envelope = GroupEnvelope(base=bounds, size=size)
+    bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
     return PrivacyBounds.from_pairs(
-        [envelope],
+        [GroupEnvelope(base=bounds, size=size)],
         zcdp=size**2 * bounds.zcdp,
-        exact=bounds.exact if size == 1 else frozenset(),
-        curve_is_least=size == 1,
+        exact=frozenset(),
+        curve_is_least=False,
         tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),
+    )
+
+
+def _one_envelope(bounds: PrivacyBounds) -> PrivacyBounds:
+    """The same bounds with one envelope in place of all pairs, so that the numbers do not change.
+
+    A composition then makes no use of the pairs: the worst neighbours of its members may differ.
+    """
+    return PrivacyBounds.from_pairs(
+        [GroupEnvelope(base=bounds, size=1)],
+        renyi=bounds.renyi,
+        order_limit=bounds.order_limit,
+        infinity_mass=bounds.infinity_mass,
+        pure_epsilon=bounds.pure_epsilon,
+        zcdp=bounds.zcdp,
+        exact=bounds.exact,
+        own_renyi_cost=bounds.renyi_cost,
+        tabulated_renyi=lambda orders: tabulated(bounds).renyi(orders),
+        parts=bounds.parts,
     )
 
 
@@ -60,8 +79,11 @@ class GroupEnvelope(Envelope):
 
     @cached
     def _pure(self) -> DiscretePair | None:
-        """Randomized response that dominates every mechanism with the group's pure guarantee; None without one."""
-        return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) else None
+        """Randomized response that dominates every mechanism with the group's pure guarantee.
+
+        None without such a guarantee, and for one unit, whose base is reported as it is.
+        """
+        return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) and self.size > 1 else None
 
     @property
     def curve_cost(self) -> float:
@@ -70,9 +92,8 @@ class GroupEnvelope(Envelope):
 
     @property
     def renyi_cost(self) -> float:
-        """Cost of chains of the base's curve, one for each free order; of one value for a group of one."""
-        chains = len(_SPLITS) * self.size if self.size > 1 else 1
-        return chains * (0.2 + self.base.renyi_cost)
+        """Cost of chains of the base's curve, one for each free order."""
+        return len(_SPLITS) * self.size * (0.2 + self.base.renyi_cost)
 
     @property
     def from_table(self) -> bool:

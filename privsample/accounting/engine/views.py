@@ -30,7 +30,14 @@ def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
 
 
 def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """Logarithm of the privacy curve: the smallest of all bounds at each real epsilon, rounded up."""
+    """Logarithm of the privacy curve: the smallest of all bounds at each real epsilon, rounded up.
+
+    Neighbours are ordered pairs in both orders, so the curve at -epsilon follows from the curve at epsilon.
+    """
+    if (epsilon < 0).any():
+        distinct, where = np.unique(np.abs(epsilon), return_inverse=True)
+        above = log_delta(bounds, distinct)[where].reshape(epsilon.shape)
+        return np.where(epsilon < 0, delta_below_zero(epsilon, above), above)
     if bounds.parts:
         return np.max([log_delta(part, epsilon) for part in bounds.parts], axis=0)
     result = privacy_curve(bounds, epsilon)
