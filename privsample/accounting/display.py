@@ -1,6 +1,7 @@
 """How an account shows itself: plots of its curves, its epsilon in one line, and its card in a notebook."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,28 +90,49 @@ def _renyi_points(account: "Accountant", points: int) -> tuple[FloatArray, Float
     return orders, np.asarray(account.rdp(orders))
 
 
-def is_quick(account: "Accountant") -> bool:
-    """Whether an epsilon of the account takes some hundredths of a second only; False for a broken account."""
+def is_quick(account: "Accountant", limit: float = _QUICK) -> bool:
+    """Whether the curves cost at most `limit`, by default some hundredths of a second; False for a broken account."""
     try:
-        return account.bounds.curve_cost <= _QUICK and account.bounds.renyi_cost <= _QUICK
+        return _has_quick_bounds(account) and max(account.bounds.curve_cost, account.bounds.renyi_cost) <= limit
     except Exception:  # noqa: BLE001 - a repr must not raise
         return False
 
 
-def epsilon_text(account: "Accountant", delta: float) -> str:
+def _has_quick_bounds(account: "Accountant") -> bool:
+    """Whether the bounds are quick to make: those of a selection tabulate the curve of its base, which may be slow."""
+    return all(is_quick(inner) for inner in _accounts_in(account))
+
+
+def _accounts_in(account: "Accountant") -> "list[Accountant]":
+    """The accounts among the fields of an account, also those in tuples."""
+    found, left = [], [getattr(account, field.name) for field in fields(account)]
+    while left:
+        one = left.pop()
+        if isinstance(one, tuple):
+            left.extend(one)
+        elif hasattr(type(one), "bounds"):  # the class, because the value of an account may be expensive
+            found.append(one)
+    return found
+
+
+def epsilon_text(account: "Accountant", delta: float, limit: float = _QUICK) -> str:
     """The epsilon at delta in words, such as "epsilon = 1.51 at delta = 1e-06"; empty if it is expensive or unknown."""
 
     def found() -> str:
         return f"epsilon = {shown_epsilon(account, delta):.4g} at delta = {delta:g}"
 
-    return attempted(found) if is_quick(account) else ""
+    return attempted(found) if is_quick(account, limit) else ""
 
 
-def account_rows(account: "Accountant", delta: float) -> list[tuple[str, str]]:
+def account_rows(account: "Accountant", delta: float, limit: float = _QUICK) -> list[tuple[str, str]]:
     """The rows of a card that tell what the account guarantees; what is expensive or broken is left out."""
+
+    def epsilon() -> str:
+        return f"{shown_epsilon(account, delta):.4g}" if is_quick(account, limit) else ""
+
     makers = [
         ("neighbours", lambda: account.relation.change),
-        (f"epsilon at delta = {delta:g}", lambda: f"{shown_epsilon(account, delta):.4g}" if is_quick(account) else ""),
+        (f"epsilon at delta = {delta:g}", epsilon),
         ("pure epsilon", lambda: f"{rounded_up(account.pure_epsilon, 4):.4g}" if account.pure_epsilon < np.inf else ""),
         ("infinity mass", lambda: f"{account.infinity_mass:.3g}" if account.infinity_mass else ""),
         ("zCDP", lambda: f"rho = {rounded_up(account.zcdp, 4):.4g}" if account.zcdp < np.inf else ""),
@@ -118,20 +140,23 @@ def account_rows(account: "Accountant", delta: float) -> list[tuple[str, str]]:
         ("assumptions", lambda: "; ".join(sorted(one.value for one in account.assumptions))),
         ("source", lambda: account.source),
     ]
+    if attempted(lambda: "" if _has_quick_bounds(account) else "slow"):
+        makers = [maker for maker in makers if maker[0] in ("neighbours", "assumptions", "source")]
     return [(name, text) for name, make in makers if (text := attempted(make))]
 
 
 def account_html(account: "Accountant") -> str:
     """The card of an account: its guarantees, and its privacy curve where that is quick to compute."""
-
-    def picture() -> str:
-        # An account without a cost at this delta has a picture without content, of quadratures that may take minutes.
-        if not account.epsilon(_CARD_DELTA) > 0.0:
-            return ""
-        return lines_picture(*curve_points(account, "delta", _FEW_POINTS), labels=(EPSILON, DELTA), log_y=True)
-
     rows = [("parameters", short_repr(account)), *account_rows(account, _CARD_DELTA)]
-    return card(type(account).__name__, rows, attempted(picture) if is_quick(account) else "")
+    return card(type(account).__name__, rows, attempted(lambda: curve_picture(account)))
+
+
+def curve_picture(account: "Accountant", limit: float = _QUICK) -> str:
+    """The privacy curve of an account as a small picture; empty where it is expensive or has no content."""
+    # An account without a cost at this delta has a picture without content, of quadratures that may take minutes.
+    if not is_quick(account, limit) or not account.epsilon(_CARD_DELTA) > 0.0:
+        return ""
+    return lines_picture(*curve_points(account, "delta", _FEW_POINTS), labels=(EPSILON, DELTA), log_y=True)
 
 
 def composed_repr(entries: Iterable[tuple["Accountant", int]], sign: str) -> str:

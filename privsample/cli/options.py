@@ -4,6 +4,7 @@ import argparse
 import codecs
 import math
 import re
+import shutil
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -54,8 +55,19 @@ OWN = frozenset(
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from ([^()]*)\)$")
 
 
+_MIN_COLUMNS = 40
+
+
+def terminal_width(otherwise: int = 80) -> int:
+    """Return the width of the terminal or of COLUMNS, at least 40: in less, tables would have one letter a line."""
+    return max(shutil.get_terminal_size((otherwise, 24)).columns, _MIN_COLUMNS)
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help formatter that wraps descriptions to the terminal width and leaves examples unchanged."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **({"width": terminal_width() - 2} | options))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example"):

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import os
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 
 from privsample import _decimals
 from privsample.cli.errors import require
+from privsample.cli.options import terminal_width
 
 _MAX_COLUMNS = 100  # width of paragraphs, and of tables where standard output is not a terminal
 _STYLES = {"VIOLATED": "bold red", "CONSISTENT": "green"}  # by the text of a cell, or the first word of a paragraph
@@ -75,7 +75,7 @@ class Console:
     def __init__(self) -> None:
         from rich import console
 
-        width = shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns
+        width = terminal_width(_MAX_COLUMNS)
         self._text_width = min(_MAX_COLUMNS, width)
 
         class PipeSafeConsole(console.Console):

@@ -33,6 +33,7 @@ from privsample.estimators.search_runs import (
     spawn,
     train_and_score,
 )
+from privsample.estimators.shown import search_html, search_repr
 from privsample.mechanisms.selection.ranking import without_warnings
 
 _DELEGATED_DOC = """Call `{}` of the best estimator.
@@ -352,8 +353,30 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             If `fit` was not called.
         """
         check_is_fitted(self, "accountant_")
-        own = getattr(getattr(self.estimator, "_final_estimator", self.estimator), "delta", 1e-6)
-        return privacy_statement(self.accountant_, own if delta is None else delta)
+        return privacy_statement(self.accountant_, self._stated_delta if delta is None else delta)
+
+    @property
+    def _stated_delta(self) -> Any:
+        """The `delta` of the estimator, or of the last step of a pipeline; 1e-6 if it has none."""
+        return getattr(getattr(self.estimator, "_final_estimator", self.estimator), "delta", 1e-6)
+
+    def __repr__(self) -> str:
+        """Return one line: before `fit` what is searched, after it the result and its cost."""
+        return search_repr(self)
+
+    def _repr_html_inner(self) -> str:
+        """Return the card of a fitted search; before `fit`, the diagram of scikit-learn.
+
+        `sklearn.utils.estimator_html_repr` and `set_config(display="text")` have their usual effects.
+        """
+        if not hasattr(self, "accountant_"):
+            return str(super()._repr_html_inner())
+        return search_html(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """Return the texts that notebooks show: the HTML of `_repr_html_` in place of the diagram."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {kind: self._repr_html_inner() if kind == "text/html" else text for kind, text in bundle.items()}
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of the estimator."""

@@ -14,6 +14,7 @@ from privsample import (
     NormalKnownVariance,
     PosteriorAccountant,
 )
+from privsample.accounting.curves import quadrature
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.errors import NumericalFailure
@@ -127,3 +128,34 @@ def test_a_prior_precision_that_overflows_is_refused():
     model = NormalKnownVariance(mean=0.0, variance=1e-300, noise_variance=1.0, bounds=(0.0, 1.0))
     with pytest.raises(ValueError, match="must be finite and > 0"):
         PosteriorAccountant(model=model, n=3, prior_weight=1e300)
+
+
+def gaussian_delta(mu, epsilon):
+    """The privacy curve of the Gaussian mechanism at 60 digits: the limit for a prior of huge weight."""
+    with mp.workdps(60):
+        mu, epsilon = mp.mpf(mu), mp.mpf(epsilon)
+        return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
+
+
+@pytest.mark.parametrize("weight", [1e12, 1e16, 1e18, 1e20, 1e24])
+@pytest.mark.parametrize(
+    ("model", "sensitivity", "loosest"),
+    [
+        (BetaBernoulli(alpha=1.0, beta=1.0), np.sqrt(2.0), 4.0),  # a bound by all numbers of ones, for huge weights
+        (GammaExponential(shape=1.0, rate=1.0, upper=3.0), 3.0, 0.02),
+    ],
+)
+def test_a_prior_of_huge_weight_costs_what_a_gaussian_costs(weight, model, sensitivity, loosest, monkeypatch):
+    """The rounding of the log density grows with the weight; the quadrature must not try to resolve it."""
+    monkeypatch.setattr(quadrature, "_MOST_PANELS", 2000)
+    account, mu = PosteriorAccountant(model=model, n=100, prior_weight=weight), sensitivity / np.sqrt(weight)
+    for epsilon in (0.0, mu, 4.0 * mu):
+        excess = float(account.delta(epsilon) / gaussian_delta(mu, epsilon)) - 1.0
+        assert -1e-9 < excess < loosest
+    assert 0.0 < account.epsilon(1e-12) < 20.0 * mu or weight > 1e22
+
+
+def test_a_peak_beyond_the_search_is_refused_without_a_warning():
+    pair = BetaPair(a=1e100, b=1e50, step=1e-100)
+    with pytest.raises(NumericalFailure, match="the peak of a privacy curve's integrand was not found"):
+        pair.log_delta(np.array([0.0, 1e-50, 1e-8, 1.0, 50.0, 1e8, 1e50]))

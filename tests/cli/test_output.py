@@ -1,10 +1,11 @@
 """Widths and colours of the output, and the progress of a list of items."""
 
 import io
+import re
 
 import pytest
 
-from privsample.cli import output
+from privsample.cli import options, output
 
 
 class Terminal(io.StringIO):
@@ -36,6 +37,19 @@ def test_tables_use_the_width_of_the_terminal_and_paragraphs_at_most_100_columns
     text = [line for line in lines if "another" in line]
     assert width - 12 <= max(map(len, table)) <= width
     assert min(width, 100) - 12 <= max(map(len, text)) <= min(width, 100)
+
+
+@pytest.mark.parametrize("width", [1, 12])
+def test_a_narrow_terminal_gets_lines_of_40_columns(monkeypatch, width):
+    def body(console):
+        console.text("another " * 60)
+        console.table("Title", ("name", "text"), [("a", "word " * 60)])
+        console.facts([("name", "fact " * 60)])
+
+    lines = printed(monkeypatch, width, body, NO_COLOR="1").splitlines()
+    for word in ("another", "word", "fact"):
+        plain = [re.sub(r"\x1b\[\d*m", "", line).rstrip() for line in lines if word in line]
+        assert 28 <= max(map(len, plain)) <= 40
 
 
 def test_outcomes_are_coloured_but_not_with_no_color(monkeypatch):
@@ -71,3 +85,10 @@ def test_without_a_terminal_no_bar_is_shown(monkeypatch):
         assert not bar.is_shown
         bar.complete()
     assert stream.getvalue() == ""
+
+
+def test_help_in_a_narrow_terminal_has_lines_of_40_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1")
+    formatted = options.Formatter("privsample")
+    formatted.add_text("another " * 60)
+    assert 28 <= max(map(len, formatted.format_help().splitlines())) <= 40

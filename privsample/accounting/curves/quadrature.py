@@ -19,13 +19,16 @@ _MOST_PANELS = 500_000
 _HALVINGS = np.ldexp(1.0, -np.arange(56))
 
 
-def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None) -> FloatArray:
+def log_integral(
+    log_f: LogFunctions, rows: int, ends: FloatArray | None = None, *, noise: FloatArray | float = 0.0
+) -> FloatArray:
     """Logarithms of the integrals over (0, inf) of log-concave functions f_0 ... f_(rows-1) that decrease to zero.
 
     `log_f(at, u)` returns log f_at[i](u[i]) for row numbers `at`, shape (k,), and positive `u`, shape (k, points); f
     may be 0 at 0. With `ends`, positive and of shape (rows,), each integral is over (0, end). Panels are halved until
-    two Gauss-Legendre rules agree. The result is rounded up: it adds the difference of the two rules, a bound on the
-    tails beyond the support (by log-concavity) and a relative 1e-11.
+    two Gauss-Legendre rules agree to a relative 1e-12, or to `noise`, the relative rounding error of f, shape (rows,),
+    if that is larger. The result is rounded up: it adds the difference of the two rules, a bound on the tails beyond
+    the support (by log-concavity) and a relative 1e-11, but not the rounding error of f itself.
 
     Raises NumericalFailure if a support is not found or ends beyond 2^992, or if the two rules do not agree.
     """
@@ -38,6 +41,8 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
     shift = np.where(empty, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
     total = np.zeros(rows)
+    # Rules that differ by the rounding of log f alone would never agree better: their gaps are added as they are.
+    agreement = np.broadcast_to(np.maximum(_SETTLED, noise), rows)
     # A log-concave function that has decreased by e^-DROP over a width has at most e^-DROP times that width beyond it.
     error = 2 * np.exp(-DROP) * (high - low)
     halvings = 0
@@ -47,7 +52,7 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
             raise NumericalFailure("quadrature of a privacy curve did not converge, so no guarantee is stated")
         fine, gap = _two_rules(log_f, at, left, right, shift)
         known = total + np.bincount(at, fine, rows)
-        settled = gap <= _SETTLED * known[at]
+        settled = gap <= agreement[at] * known[at]
         total += np.bincount(at[settled], fine[settled], rows)
         error += np.bincount(at[settled], gap[settled], rows)
         at, left, right = at[~settled], left[~settled], right[~settled]
@@ -61,7 +66,10 @@ def _two_rules(
 ) -> tuple[FloatArray, FloatArray]:
     """The integral of e^(log f - shift) over each panel by the finer rule, and its distance to the coarser rule's."""
     half = (right - left)[:, None] / 2
-    values = np.exp(log_f(at, left[:, None] + half * _NODES) - shift[at][:, None])
+    with np.errstate(over="ignore"):
+        values = np.exp(log_f(at, left[:, None] + half * _NODES) - shift[at][:, None])
+    if not np.isfinite(values).all():  # far above the peak that the search found, or unknown
+        raise NumericalFailure("the peak of a privacy curve's integrand was not found, so no guarantee is stated")
     split = len(_FINE[0])
     fine, coarse = values[:, :split] @ _FINE[1], values[:, split:] @ _COARSE[1]
     return fine * half[:, 0], np.abs(fine - coarse) * half[:, 0]

@@ -24,7 +24,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, tail_bound
+from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, rounding_noise, tail_bound
 
 
 def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
@@ -67,12 +67,14 @@ def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Flo
 
 def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: FloatArray) -> FloatArray:
     """Log of the integral of P's density times 1 - e^(epsilon - loss) beyond the threshold, for columns."""
+    size = (a + step) * (b / (a + b + step))  # curvature of the log density at its mode
     with np.errstate(over="ignore"):
         integral = log_integral(
             lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
+            noise=rounding_noise(threshold, size),
         )
-    return add_rounding_error(integral, threshold, (a + step) * (b / (a + b + step)))
+    return add_rounding_error(integral, threshold, size)
 
 
 def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:

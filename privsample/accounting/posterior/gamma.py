@@ -15,7 +15,14 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, falling_mgf, rising_mgf, tail_bound
+from privsample.accounting.posterior.pairs import (
+    add_rounding_error,
+    by_rows,
+    falling_mgf,
+    rising_mgf,
+    rounding_noise,
+    tail_bound,
+)
 
 _EPS = float(np.finfo(float).eps)
 _LEAST_RATIO = 1e-300  # smaller ratios of rates are raised to it, which increases the loss
@@ -116,8 +123,10 @@ class _GammaPair(SmoothPair):
             deep, result = tail_bound(_log_gamma_density(self._shape_of_p, threshold), slope)
             if not deep.all():
                 starts = threshold[~deep]
-                integral = log_integral(lambda at, u: self._log_integrand(starts[at], u), len(starts))
-                result[~deep] = add_rounding_error(integral, starts, np.full_like(starts, self._shape_of_p))
+                size = np.full_like(starts, self._shape_of_p)
+                noise = rounding_noise(starts, size)
+                integral = log_integral(lambda at, u: self._log_integrand(starts[at], u), len(starts), noise=noise)
+                result[~deep] = add_rounding_error(integral, starts, size)
         return np.where(epsilon[:, 0] < self.max_divergence, result, -np.inf)
 
     def _log_integrand(self, threshold: FloatArray, u: FloatArray) -> FloatArray:

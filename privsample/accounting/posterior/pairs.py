@@ -74,14 +74,19 @@ def tail_bound(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.b
     return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], bound
 
 
-def add_rounding_error(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
+def add_rounding_error(integral: FloatArray, threshold: FloatArray, size: FloatArray) -> FloatArray:
     """Add the rounding errors of log density and threshold to a log integral.
 
     `size`, a column, is the curvature of the log density at its mode: an error of the threshold moves the log density
     by at most about its product with the threshold.
     """
-    lost = 16 * _EPS * (1 + np.sqrt(size) + np.abs(threshold) * size)
-    return np.minimum(integral + lost[:, 0], 0.0)
+    return np.minimum(integral + 16 * rounding_noise(threshold, size), 0.0)
+
+
+def rounding_noise(threshold: FloatArray, size: FloatArray) -> FloatArray:
+    """About the rounding error of the log density around a threshold, shape (rows,), for columns; see above."""
+    lost: FloatArray = _EPS * (1 + np.sqrt(size) + np.abs(threshold) * size)[:, 0]
+    return lost
 
 
 def rising_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:

@@ -27,6 +27,7 @@ from privsample.simulations.experiments.findings import (
 
 ALPHA, BETA, N = 6.0, 12.0, 100
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 9}
 _NEAREST = 1e-5  # to order 1, as a share of the way to the order limit
 Kind = Literal["diffused", "concentrated"]
 
@@ -64,7 +65,8 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
         order = np.array([1 + width * u])
         return float((published_bound(kind, share, order) / account.rdp(order))[0])
 
-    u = np.append(np.geomspace(_NEAREST, 0.85, points), -np.expm1(-np.linspace(2, 14, points)))
+    near, middle = np.geomspace(_NEAREST, 0.85, points), np.linspace(0.1, 0.85, points // 2)
+    u = np.unique(np.concatenate([near, middle, -np.expm1(-np.linspace(2, 14, points))]))
     ends = [largest_at(ratio, u[1:-1]), largest_at(lambda x: -ratio(x), u[1:-1])]
     orders = np.unique(np.append(1 + width * np.append(u, ends), 2.0))
     return {
@@ -123,8 +125,17 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
         # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         left.plot(np.append(orders, limit), np.append(part["library"], 10.0), color=colour, label=part["curve"])
         left.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
-        right.plot(orders, part["corollary_16"] / part["library"], color=colour)
-    right.axhline(1.0, color="black", linewidth=1.0)
+        ratio = part["corollary_16"] / part["library"]
+        right.plot(orders, ratio, color=colour)
+        right.plot(orders[-1], ratio[-1], "o", color=colour, markersize=4, zorder=3)
+    right.axhline(1.0, color="black", linewidth=1.0, zorder=1)
+    after = np.concatenate([(part["corollary_16"] / part["library"])[part["order"] >= 2] for part in parts])
+    if np.allclose(after, 1.0, rtol=1e-6):
+        right.text(
+            0.98, 0.12, "all curves: 1 from order 2\nto the order limit (dot)", transform=right.transAxes, **_NOTE
+        )
+    else:
+        right.text(0.98, 0.97, "dots: order limits", transform=right.transAxes, **(_NOTE | {"va": "top"}))
     left.set(
         ylim=(0, 1.6),
         ylabel="largest Rényi divergence (nats)",

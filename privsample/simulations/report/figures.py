@@ -119,6 +119,7 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
     `last` is the end of the epsilon axis, for pictures that share it; by default the axis ends behind the curves.
     """
     least = _least_delta(delta)
+    marked = []
     with figure(height=3.3) as ((axes,), file):
         for (label, account), colour in zip(accounts, (BLUE, ORANGE, GREEN, GREY), strict=False):
             top = account.epsilon(least)
@@ -130,7 +131,7 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
                 name = f"{label}, upper bound from the Rényi curve"
                 axes.plot(*by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
             if delta >= least:
-                _mark(axes, account, delta, colour)
+                marked.append((account, colour))
         if delta >= least:
             axes.axhline(delta, color=GREY, linewidth=0.9, linestyle=":")
         axes.set(yscale="log", ylim=(least, 1.0), xlabel=EPSILON, ylabel="δ")
@@ -138,6 +139,8 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
         axes.set_yticks([10.0**k for k in powers], ["1", *(f"10{str(k).translate(_RAISED)}" for k in powers[1:])])
         axes.minorticks_off()
         axes.set_xlim(0.0, last or axes.get_xlim()[1] * 1.08)
+        for account, colour in marked:  # the place of a label depends on the limits
+            _mark(axes, account, delta, colour)
         if axes.get_legend_handles_labels()[0]:
             axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()
@@ -169,12 +172,18 @@ def mark(account: Accountant, delta: float) -> tuple[float, str]:
 
 
 def _mark(axes: Any, account: Accountant, delta: float, colour: str) -> None:
-    """Plot a dot with its epsilon; the label of the leftmost curve is below it, those of the others above."""
+    """Plot a dot with its epsilon; the label of the leftmost curve is below it, those of the others above.
+
+    The label is to the left of the leftmost curve, or to its right where it would lie on the axis.
+    """
     epsilon, label = mark(account, delta)
     low = colour == BLUE
     axes.plot([epsilon], [delta], "o", color=colour, markersize=6, clip_on=False)
+    beside_axis = low and epsilon < 0.3 * axes.get_xlim()[1]
     place: dict[str, Any] = {"ha": "right", "va": "top"} if low else {"ha": "left", "va": "bottom"}
     shift = (-6, -6) if low else (7, 5)
+    if beside_axis:
+        place["ha"], shift = "left", (20, -6)
     axes.annotate(label, (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
 
 

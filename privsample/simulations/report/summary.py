@@ -20,6 +20,15 @@ _MIN_DRAWS = 20  # with fewer draws an empirical 90 % interval has no ends: thei
 _MAX_INTERVALS = 4  # coordinates of one release
 
 
+_NOT_AUDITED = (
+    "Not audited: no simulation has tried to refute the account of this mechanism. The proof that is named as source "
+    "does not depend on an audit. An audit reads no confidential records and costs no privacy. On the command line, "
+    "`privsample audit` audits a mechanism with the options of the release. In Python, `verdict = "
+    "privsample.audit(mechanism)` audits the mechanism of the code below, and the argument `audits=[verdict]` of "
+    "`privsample.simulations.report.page.render` gives a page with the outcome."
+)
+
+
 class AuditOutcome(Protocol):
     """The outcome of an audit; a `Verdict` has these attributes."""
 
@@ -48,14 +57,15 @@ def summary_section(
     origin += [("column", column)] if column else []
     made = [("date", day.isoformat())] if day is not None else []
     made.append(("version", f"privsample {__version__}"))
+    advice = (Part(paragraphs=(_NOT_AUDITED,)),) if None in verdicts else ()
     if len(releases) == 1:
         rows = (*origin, *((name, cell) for name, cell in described[0].items() if cell != ""), *made)
-        return Section(title="Summary", parts=(Part(rows=rows),), anchor="summary")
+        return Section(title="Summary", parts=(Part(rows=rows), *advice), anchor="summary")
     names = [name for name in described[0] if any(facts[name] != "" for facts in described)]
     table = Part(
         columns=tuple(names), rows=tuple(tuple(facts[name] for name in names) for facts in described), wide=True
     )
-    return Section(title="Summary", parts=(table, Part(rows=(*origin, *made))), anchor="summary")
+    return Section(title="Summary", parts=(table, Part(rows=(*origin, *made)), *advice), anchor="summary")
 
 
 def _facts(release: Release, delta: float, verdict: AuditOutcome | None) -> dict[str, Cell]:
