@@ -23,8 +23,8 @@ BUDGET = 1e7  # largest cost, in values of a closed form: some seconds
 _MOST, _FEWEST = 640, 48  # largest and smallest number of values in a table
 # A table of a composition needs about this number of grids, whatever the number of its values, which can be large.
 _GRIDS, _MOST_ON_GRIDS = 33.0, 5120
-_FAR_LOG_DELTA, _FAR_ORDERS = -100.0, 300  # log delta below which conversions of this number of orders are used instead
-_NEXT_TO_MAX = 0.99  # fraction of the max divergence from which grids are too large, so that one chord takes their place
+_FAR_LOG_DELTA, _FAR_ORDERS = -100.0, 300  # log delta below which conversions of this many orders are used instead
+_NEXT_TO_MAX = 0.99  # fraction of the max divergence above which grids are too large, so that one chord replaces them
 _TABLE_BUDGET = BUDGET / 8  # largest cost of one table
 _MOST_FOR_CURVE = BUDGET / 2  # largest cost of a shortest table of a privacy curve
 
@@ -33,10 +33,13 @@ _ROUNDING = 1e-12  # bounds the rounding error of the logarithm of a chord next 
 
 
 def within_budget(bounds: PrivacyBounds, *, curve: float = 0.0, renyi: float = 0.0) -> PrivacyBounds:
-    """The bounds themselves if so many values of both curves are affordable, otherwise tables of them."""
+    """The bounds themselves if so many values of both curves are affordable, otherwise tables of what is not."""
     if curve * bounds.curve_cost + renyi * bounds.renyi_cost <= BUDGET:
         return bounds
-    return tabulated(bounds)
+    table = tabulated(bounds)
+    if table.pairs and table is not bounds and renyi * bounds.renyi_cost <= BUDGET / 2:
+        return replace(table, renyi=bounds.renyi, own_renyi_cost=bounds.renyi_cost)
+    return table
 
 
 def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
@@ -91,7 +94,8 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
 def _with_renyi(bounds: PrivacyBounds, renyi: "TabulatedRenyi") -> PrivacyBounds:
     """The bounds with a tabulated Rényi curve, also in their parts, where conversions evaluate it."""
     parts = tuple(_with_renyi(part, TabulatedRenyi(bounds=part, cost=part.renyi_cost)) for part in bounds.parts)
-    return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts, own_renyi_cost=0.5)
+    bounds = replace(bounds, own_renyi_cost=0.5, listed_renyi_cost=None)
+    return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts)
 
 
 @frozen_value

@@ -112,7 +112,8 @@ class ProductPair(LossPair):
     @property
     def grid_cost(self) -> float:
         """Cost of a typical grid. `curve_cost` allows for larger ones, which are needed next to the max divergence."""
-        own = len(self.members) * _PER_MEMBER + min(_PER_RELEASE * sum(times for _, times in self.members), _LARGEST_GRID)
+        releases = sum(times for _, times in self.members)
+        own = len(self.members) * _PER_MEMBER + min(_PER_RELEASE * releases, _LARGEST_GRID)
         return own + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
 
     @property
