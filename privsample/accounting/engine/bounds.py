@@ -145,6 +145,9 @@ class PrivacyBounds:
         None takes the cost of the pairs' curves.
     own_renyi_cost : float or None, default None
         Approximate cost of one value of `renyi`, in the same unit. None takes the cost of the pairs' curves.
+    listed_renyi_cost : float or None, default None
+        Approximate cost of one value of all `renyi_bounds` together, in the same unit; conversions evaluate these where
+        there are no pairs. None takes the cost of `renyi`.
     tabulated : bool, default False
         True if tables replace curves that these bounds are computed from, because exact values are too expensive.
     tabulated_renyi : callable or None, default None
@@ -178,6 +181,7 @@ class PrivacyBounds:
     parts: "tuple[PrivacyBounds, ...]" = ()
     own_curve_cost: float | None = None
     own_renyi_cost: float | None = None
+    listed_renyi_cost: float | None = None
     tabulated: bool = False
     tabulated_renyi: Curve | None = None
     tabulated_renyi_cost: float = 1.0
@@ -300,7 +304,8 @@ class PrivacyBounds:
         if self.curve_bounds and not self.pairs:
             found = _CALL * len(self.curve_bounds) if self.own_curve_cost is None else self.own_curve_cost
         if not self.pairs or not self.curve_is_least:
-            found += _CONVERSION * (_CALL + self.renyi_cost)
+            listed = None if self.pairs else self.listed_renyi_cost
+            found += _CONVERSION * (_CALL + (self.renyi_cost if listed is None else listed))
         return found
 
     @property

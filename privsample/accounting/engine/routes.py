@@ -66,7 +66,7 @@ def affordable(bounds: PrivacyBounds) -> PrivacyBounds:
             renyi = tabulated(bounds).renyi
             listed = (RenyiBound(name=_route_name(views.BY_ORDER, from_table=True), renyi=renyi),)
             bounds.memo["affordable"] = replace(
-                bounds, renyi=renyi, renyi_bounds=listed, renyi_tables=(), own_renyi_cost=1.0
+                bounds, renyi=renyi, renyi_bounds=listed, renyi_tables=(), own_renyi_cost=1.0, listed_renyi_cost=None
             )
         else:
             bounds.memo["affordable"] = bounds

@@ -13,22 +13,33 @@ from privsample._checks import FloatArray
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.curves.chord_moments import renyi_from_chords
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
+from privsample.accounting.curves.conversion import epsilon_at, log_delta_at
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_renyi
 from privsample.accounting.loss.product import ProductPair
 
 BUDGET = 1e7  # largest cost, in values of a closed form: some seconds
-_PER_GRID = 5.0  # approximate number of epsilons of a composition that one grid serves
 _MOST, _FEWEST = 640, 48  # largest and smallest number of values in a table
+# A table of a composition needs about this number of grids, whatever the number of its values, which can be large.
+_GRIDS, _MOST_ON_GRIDS = 33.0, 5120
+_FAR_LOG_DELTA, _FAR_ORDERS = -100.0, 300  # log delta below which conversions of this many orders are used instead
+_NEXT_TO_MAX = 0.99  # fraction of the max divergence above which grids are too large, so that one chord replaces them
 _TABLE_BUDGET = BUDGET / 8  # largest cost of one table
+_MOST_FOR_CURVE = BUDGET / 2  # largest cost of a shortest table of a privacy curve
+
+
+_ROUNDING = 1e-12  # bounds the rounding error of the logarithm of a chord next to the max divergence
 
 
 def within_budget(bounds: PrivacyBounds, *, curve: float = 0.0, renyi: float = 0.0) -> PrivacyBounds:
-    """The bounds themselves if so many values of both curves are affordable, otherwise tables of them."""
+    """The bounds themselves if so many values of both curves are affordable, otherwise tables of what is not."""
     if curve * bounds.curve_cost + renyi * bounds.renyi_cost <= BUDGET:
         return bounds
-    return tabulated(bounds)
+    table = tabulated(bounds)
+    if table.pairs and table is not bounds and renyi * bounds.renyi_cost <= BUDGET / 2:
+        return replace(table, renyi=bounds.renyi, own_renyi_cost=bounds.renyi_cost)
+    return table
 
 
 def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
@@ -52,7 +63,7 @@ def table_size(cost: float) -> int:
 def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     """Construct the tabulated bounds: one tabulated pair for each direction, or one for the whole account."""
     single = bounds.single_pairs if bounds.curve_is_least and not bounds.parts else None
-    tabulated_pairs = tuple(TabulatedPair(pair=pair) for pair in single or ())
+    tabulated_pairs = tuple(TabulatedPair.of(pair) for pair in single or ())
     if bounds.tabulated_renyi is not None:
         renyi = TabulatedRenyi(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=bounds.tabulated_renyi_cost)
     elif tabulated_pairs and all(pair.renyi_is_integral for pair in tabulated_pairs):
@@ -64,7 +75,7 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     light = _with_renyi(bounds, renyi)
     if not tabulated_pairs:
         tabulated_pairs = (TabulatedPair(pair=_AccountEnvelope(bounds=light)),)
-    affordable = all(_FEWEST * pair.node_cost <= 4 * _TABLE_BUDGET for pair in tabulated_pairs)
+    affordable = all(pair.least_cost <= _MOST_FOR_CURVE for pair in tabulated_pairs)
     return PrivacyBounds(
         directions=tuple((pair,) for pair in tabulated_pairs) if affordable else (),
         renyi=renyi,
@@ -83,7 +94,8 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
 def _with_renyi(bounds: PrivacyBounds, renyi: "TabulatedRenyi") -> PrivacyBounds:
     """The bounds with a tabulated Rényi curve, also in their parts, where conversions evaluate it."""
     parts = tuple(_with_renyi(part, TabulatedRenyi(bounds=part, cost=part.renyi_cost)) for part in bounds.parts)
-    return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts, own_renyi_cost=0.5)
+    bounds = replace(bounds, own_renyi_cost=0.5, listed_renyi_cost=None)
+    return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts)
 
 
 @frozen_value
@@ -143,15 +155,57 @@ class TabulatedPair(LossPair):
 
     pair: LossPair
 
+    @staticmethod
+    def of(pair: LossPair) -> "TabulatedPair":
+        """The table of a pair; if even few grids of a composition are too expensive, of tables of its members."""
+        if isinstance(pair, ProductPair) and pair.is_on_grid and _GRIDS * pair.grid_cost > _MOST_FOR_CURVE:
+            members = tuple((TabulatedPair(pair=own) if own.is_expensive else own, n) for own, n in pair.members)
+            return TabulatedPair(pair=ProductPair(members=members))
+        return TabulatedPair(pair=pair)
+
     @cached
     def _chords(self) -> CurveChords:
         """The table of the privacy curve."""
-        return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.node_cost))
+        if isinstance(self.pair, ProductPair) and self.pair.is_on_grid:
+            return CurveChords.of(self._from_few_grids, self.pair.max_divergence, _MOST_ON_GRIDS)
+        return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.pair.curve_cost))
 
     @property
-    def node_cost(self) -> float:
-        """Approximate cost of one node of the privacy curve; on a grid, one composition gives several nodes."""
-        return self.pair.curve_cost / (_PER_GRID if isinstance(self.pair, ProductPair) else 1.0)
+    def least_cost(self) -> float:
+        """Approximate cost of the shortest table of the privacy curve."""
+        if isinstance(self.pair, ProductPair) and self.pair.is_on_grid:
+            return _GRIDS * self.pair.grid_cost + _FAR_ORDERS * self.pair.renyi_cost
+        return _FEWEST * self.pair.curve_cost
+
+    def _from_few_grids(self, epsilon: FloatArray) -> FloatArray:
+        """Log delta of the pair, except where grids are many or large.
+
+        Next to the max divergence, a chord in e^epsilon ends there; in the far tail, the Rényi curve is converted.
+        """
+        top, edge = self.max_divergence, self._edge
+        last = min(_NEXT_TO_MAX * top, edge)
+        found = self.pair.log_delta(np.minimum(epsilon, last))
+        if np.isfinite(top):
+            with np.errstate(divide="ignore"):
+                chord = np.log(np.expm1(np.minimum(epsilon - top, 0.0)) / np.expm1(last - top))
+            found = np.where(epsilon > last, found + chord + _ROUNDING, found)
+        if (far := epsilon > edge).any():
+            orders, divergences = self._far_renyi
+            tail = [log_delta_at(orders, divergences, float(e)).min(initial=0.0) for e in epsilon[far]]
+            found[far] = np.minimum(found[far], tail)
+        return found
+
+    @cached
+    def _edge(self) -> float:
+        """The epsilon, in nats, above which a composition counts as far tail; any value is valid."""
+        return float(epsilon_at(*self._far_renyi, _FAR_LOG_DELTA).min(initial=np.inf))
+
+    @cached
+    def _far_renyi(self) -> tuple[FloatArray, FloatArray]:
+        """Orders below the order limit, and the pair's Rényi curve there, for conversions in the far tail."""
+        orders = 1.0 + np.geomspace(1e-3, 1e6, _FAR_ORDERS)
+        orders = orders[orders < self.order_limit]
+        return orders, self.pair.renyi(orders)
 
     @property
     def renyi_is_integral(self) -> bool:

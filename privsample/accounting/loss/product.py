@@ -20,6 +20,7 @@ _ULP = float(np.finfo(np.float64).eps)
 _MOST_CHOICES = 64  # largest number of products of alternatives that are kept separate
 _CONTOUR, _GRID = 3e3, 6e4  # costs of one contour integral and of one grid of few releases
 _DISCRETIZED = 1300  # values of an expensive member's curve that one grid needs
+_PER_MEMBER, _PER_RELEASE, _LARGEST_GRID = 1.2e4, 600.0, 1e6  # cost of a typical grid, and of the largest
 LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
 
 
@@ -102,6 +103,18 @@ class ProductPair(LossPair):
             return _CONTOUR
         width = 1.0 + sqrt(sum(times for _, times in self.members)) / 3  # the number of grid points grows like this
         return _GRID * width + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
+
+    @property
+    def is_on_grid(self) -> bool:
+        """True if the privacy curve is computed on grids, of which one serves many epsilons."""
+        return len(self.alternatives) == 1 and self._table is None and not self.smooth
+
+    @property
+    def grid_cost(self) -> float:
+        """Cost of a typical grid. `curve_cost` allows for larger ones, which are needed next to the max divergence."""
+        releases = sum(times for _, times in self.members)
+        own = len(self.members) * _PER_MEMBER + min(_PER_RELEASE * releases, _LARGEST_GRID)
+        return own + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
 
     @property
     def renyi_cost(self) -> float:

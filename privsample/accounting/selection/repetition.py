@@ -28,8 +28,11 @@ from privsample.distributions.repetitions import (
 )
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log of the fraction of outcomes left unresolved, by level
-_VALUES, _ORDERS = 3000, 5000  # approximate number of values of the base's curves that an account needs
-_OWN_VALUE, _OWN_ORDER = 4e3, 1e3  # costs of the pointwise bound at one epsilon and of the sorted bound at one order
+# approximate numbers of values of the base's curves that an account needs: of a curve in closed form, of another curve,
+# and of the Rényi curve
+_VALUES, _FEW_VALUES, _ORDERS = 3000, 600, 5000
+# costs of the pointwise bound at one epsilon, and at one order of the sorted bound and of the listed bounds
+_OWN_VALUE, _OWN_ORDER, _LISTED_ORDER = 4e3, 400.0, 50.0
 _ENOUGH = 16.0  # unresolved losses change the bound by a relative e^-16 at most
 _SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders at which the sorted bound, the most expensive, is computed
 
@@ -115,6 +118,7 @@ class SelectionAccountant(ChosenAccountant):
             curve_bounds=tuple(curves),
             own_curve_cost=_OWN_VALUE + len(curves) * self._base.curve_cost,
             own_renyi_cost=_OWN_ORDER + 20 * self._base.renyi_cost,
+            listed_renyi_cost=_LISTED_ORDER + 20 * self._base.renyi_cost,
             tabulated=self._base.from_table,
             renyi_bounds=tuple(RenyiBound(name=name, renyi=curve) for name, curve in self._cheap_curves().items()),
             renyi_tables=(RenyiTable(name="sorted Rényi bound", table=self._sorted),),
@@ -123,7 +127,9 @@ class SelectionAccountant(ChosenAccountant):
     @cached
     def _base(self) -> PrivacyBounds:
         """The bounds of the base, tabulated if the required values are too expensive."""
-        return within_budget(self.base.bounds, curve=_VALUES, renyi=_ORDERS)
+        pairs = self.base.bounds.single_pairs or ()
+        values = _VALUES if pairs and not any(pair.is_expensive for pair in pairs) else _FEW_VALUES
+        return within_budget(self.base.bounds, curve=values, renyi=_ORDERS)
 
     @property
     def _limit(self) -> float:
