@@ -1,7 +1,6 @@
 """How an account shows itself: plots of its curves, its epsilon in one line, and its card in a notebook."""
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,7 +104,8 @@ def _has_quick_bounds(account: "Accountant") -> bool:
 
 def _accounts_in(account: "Accountant") -> "list[Accountant]":
     """The accounts among the fields of an account, also those in tuples."""
-    found, left = [], [getattr(account, field.name) for field in fields(account)]
+    found: list[Accountant] = []
+    left: list[Any] = [getattr(account, name) for name in getattr(account, "__dataclass_fields__", ())]
     while left:
         one = left.pop()
         if isinstance(one, tuple):

@@ -20,12 +20,21 @@ _MIN_DRAWS = 20  # with fewer draws an empirical 90 % interval has no ends: thei
 _MAX_INTERVALS = 4  # coordinates of one release
 
 
-_NOT_AUDITED = (
-    "Not audited: no simulation has tried to refute the account of this mechanism. The proof that is named as source "
-    "does not depend on an audit. An audit reads no confidential records and costs no privacy. On the command line, "
-    "`privsample audit` audits a mechanism with the options of the release. In Python, `verdict = "
-    "privsample.audit(mechanism)` audits the mechanism of the code below, and the argument `audits=[verdict]` of "
-    "`privsample.simulations.report.page.render` gives a page with the outcome."
+_NOT_AUDITED = Part(
+    heading="What “not audited” means, and how to audit",
+    paragraphs=(
+        (
+            "No simulation has tried to refute the account of this mechanism. The proof that is named as source does "
+            "not depend on an audit. An audit reads no confidential records and costs no privacy. On the command line, "
+            "privsample audit takes the options of the mechanism. In Python, mechanism is that of the code at the end "
+            "of this page, and release is the release that this page shows, not a second one, which would cost again:"
+        ),
+    ),
+    code="import privsample\n"
+    "from privsample.simulations.report.page import render\n"
+    "verdict = privsample.audit(mechanism)\n"
+    "page = render([release], audits=[verdict])  # this page with the outcome",
+    folded=True,
 )
 
 
@@ -57,7 +66,7 @@ def summary_section(
     origin += [("column", column)] if column else []
     made = [("date", day.isoformat())] if day is not None else []
     made.append(("version", f"privsample {__version__}"))
-    advice = (Part(paragraphs=(_NOT_AUDITED,)),) if None in verdicts else ()
+    advice = (_NOT_AUDITED,) if None in verdicts else ()
     if len(releases) == 1:
         rows = (*origin, *((name, cell) for name, cell in described[0].items() if cell != ""), *made)
         return Section(title="Summary", parts=(Part(rows=rows), *advice), anchor="summary")
