@@ -37,7 +37,7 @@ def within_budget(bounds: PrivacyBounds, *, curve: float = 0.0, renyi: float = 0
     if curve * bounds.curve_cost + renyi * bounds.renyi_cost <= BUDGET:
         return bounds
     table = tabulated(bounds)
-    if table.pairs and table is not bounds and renyi * bounds.renyi_cost <= BUDGET / 2:
+    if table.pairs and table is not bounds and 0.0 < renyi * bounds.renyi_cost <= BUDGET / 2:
         return replace(table, renyi=bounds.renyi, own_renyi_cost=bounds.renyi_cost)
     return table
 
