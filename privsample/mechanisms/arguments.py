@@ -110,7 +110,7 @@ _HELP = {
     "n": "the public number of records",
     "draws": "the number of independent draws; the account covers all (default: 1)",
     "unit": "what one record is, e.g. patient",
-    "sensitivity": "the largest change of the statistic between neighbours",
+    "sensitivity": "the largest change of the statistic between neighbours (L1 for Laplace noise, L2 for Gaussian)",
     "noise_std": "the standard deviation of the noise",
     "scale": "the scale of the noise",
     "shape": "the statistic's shape (default: one number)",

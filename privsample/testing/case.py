@@ -44,7 +44,7 @@ class Case:
         return np.random.default_rng([self.seed, stream])
 
     def neighbours(self) -> tuple[Neighbours, ...]:
-        """Return the worst neighbours. Raises Violation, or NotApplicable if the mechanism says why there are none."""
+        """Return the worst neighbours. Raises Violation, or NotApplicable if `worst_neighbours` raises a TypeError."""
         return worst_neighbours_of(self.mechanism)
 
 
@@ -59,7 +59,7 @@ def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
     try:
         return mechanism.worst_neighbours()
     except TypeError as reason:
-        raise NotApplicable(f"the mechanism says: {reason}") from None
+        raise NotApplicable(f"worst_neighbours() raised TypeError: {reason}") from None
     except Exception as error:
         raise Violation(
             f"worst_neighbours() raised {type(error).__name__}: {error}",

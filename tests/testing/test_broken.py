@@ -416,8 +416,8 @@ def test_what_worst_neighbours_refuse_in_words_is_no_fault():
     notes = {requirement.requirement: requirement.note for requirement in checked if "skipped" not in requirement.note}
     assert notes == {
         "draw-shape": "",
-        "neighbours": "the mechanism says: they are searched for",
-        "audit": "the mechanism says: they are searched for",
+        "neighbours": "worst_neighbours() raised TypeError: they are searched for",
+        "audit": "worst_neighbours() raised TypeError: they are searched for",
     }
 
 

@@ -100,7 +100,7 @@ class Log:
         with self._open() as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchall()
             if found != [("ok",)]:
-                raise _damaged(self.path, "its pages are not in order")
+                raise _damaged(self.path, "SQLite's quick_check failed")
 
     def after(self, last: Event | None) -> list[Event]:
         """The event `last`, if given, and all later events. Raises ValueError or OSError."""
@@ -179,7 +179,9 @@ def check_chain(path: Path, last: Event | None, events: Sequence[Event]) -> None
     expected = last
     for event in events:
         if not event.follows(expected):
-            raise _damaged(path, f"event {event.number} is not what was written")
+            raise _damaged(
+                path, f"the digest of event {event.number} does not match its content or the events before it"
+            )
         expected = event
 
 

@@ -146,7 +146,7 @@ class BernoulliAccountant(Accountant):
 
     @cached
     def _largest_loss(self) -> float:
-        """The pure epsilon log((e^(e + x) + 1)/(e^e + e^x)), e that of the base and x = dk log((1-c)/c).
+        """The pure epsilon log((exp(b + x) + 1)/(exp(b) + exp(x))), b that of the base and x = dk log((1-c)/c).
 
         It is x if the privacy loss of the base is unbounded.
         """

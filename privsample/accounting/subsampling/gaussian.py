@@ -168,9 +168,9 @@ class _Line(NamedTuple):
 
 
 def base_epsilon(epsilon: FloatArray, rate: float, *, removed: bool) -> tuple[FloatArray, FloatArray]:
-    """(log f, e) with D_{e^epsilon} of the sampled pair = f D_{e^e} of the base, rounded up.
+    """(log f, b) with D_{exp(epsilon)} of the sampled pair = f D_{exp(b)} of the base, rounded up.
 
-    e = -inf where the divergence is 1 - e^epsilon, and +inf where it is zero. For addition (`removed` false) the base
+    b = -inf where the divergence is 1 - e^epsilon, and +inf where it is zero. For addition (`removed` false) the base
     pair is (Q, P). Source: Balle, Barthe and Gaboardi 2018, Theorem 2.
     """
     epsilon = np.asarray(epsilon, dtype=np.float64)

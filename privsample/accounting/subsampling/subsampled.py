@@ -34,7 +34,8 @@ class SubsampledAccountant(Accountant):
 
     The scheme determines the relation of the base and that of the result:
 
-    - PoissonSampling, base under AddRemove: AddRemove (Theorem 8), exact if the base is.
+    - PoissonSampling, base under AddRemove: AddRemove (Theorem 8), exact if the base is exact and attained with no
+      other records.
     - WithoutReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 9).
     - WithReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 10), or AddRemove if `relation` says so
       (Theorem 11); n is then a public lower bound on the size of the larger dataset.
@@ -64,7 +65,8 @@ class SubsampledAccountant(Accountant):
     -----
     Source: Balle, Barthe and Gaboardi 2018, Theorems 8 to 11 and 14; docs/notes/subsampling.md.
 
-    Kind: exact for PoissonSampling under AddRemove if the base is; otherwise upper bound.
+    Kind: exact for PoissonSampling under AddRemove if the base is exact and attained with no other records; otherwise
+    upper bound.
 
     Examples
     --------
@@ -124,7 +126,7 @@ class SubsampledAccountant(Accountant):
     def _members(self, base: Accountant) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
 
-        At e >= 0 the curve is sum_i weight_i rate_i delta_i(e_i), e^e = 1 + rate_i (e^(e_i) - 1).
+        At e >= 0 the curve is sum_i weight_i rate_i delta_i(e_i), exp(e) = 1 + rate_i (exp(e_i) - 1).
         """
         match self.scheme, self.relation:
             case WithReplacement(n=n, m=m), _:
@@ -177,7 +179,7 @@ class SubsampledAccountant(Accountant):
         return self.base.bounds.exact if theorem_8 and known else frozenset()
 
     def with_relation(self, relation: Relation) -> Group:
-        """The same numbers under another relation; the scheme is unchanged."""
+        """The same curves under another relation, which is not validated; the scheme is unchanged."""
         return Group(base=self, size=1, relation=relation)
 
 

@@ -77,7 +77,8 @@ def moment_neighbours(
         return build
 
     def describe(height: float) -> str:
-        at = {1.0: "at the upper bounds", -1.0: "at the lower"}.get(height, f"at {(1 + height) / 2:.3g} of the way up")
+        ends = {1.0: "at the upper bounds", -1.0: "at the lower bounds"}
+        at = ends.get(height, f"at {(1 + height) / 2:.3g} of the way up")
         return f"{group:,} of {n:,} records {at}"
 
     return tuple(

@@ -13,7 +13,7 @@ from privsample.mechanisms.noise.additive import AdditiveNoise
 def neighbours_after_noise(
     mechanism: Mechanism, group: int, *, width: int, loss: Callable[[Accountant, float], Loss | None]
 ) -> tuple[Neighbours, ...]:
-    """The worst neighbours of the first noise in a chain of wrappers.
+    """The worst neighbours of the innermost noise mechanism, with outputs and account of the whole chain of wrappers.
 
     loss: the loss of outputs, from the account of one draw and the shift of the statistic's first coordinate.
     """
@@ -37,7 +37,7 @@ def _first_noise(mechanism: Any) -> AdditiveNoise:
 
 
 def _with_draws(mechanism: Any, draws: int) -> Mechanism:
-    """The same mechanism after `draws` copies of the first noise."""
+    """The same chain of wrappers with `draws` draws of the innermost noise mechanism."""
     if isinstance(mechanism, AdditiveNoise):
         return replace(mechanism, draws=draws)  # type: ignore[type-var]
     return replace(mechanism, base=_with_draws(mechanism.base, draws))

@@ -25,7 +25,7 @@ from privsample.simulations.audit.binomials import (
 )
 from privsample.simulations.audit.datasets import pairs_of
 from privsample.simulations.audit.draws import Sampler, check_subject, draw_both_outputs, draw_outputs
-from privsample.simulations.audit.events import Choice, most_informative_events, weakest_claims
+from privsample.simulations.audit.events import Choice, most_informative_events, strongest_tests
 from privsample.simulations.audit.renyi import clipped_lower_limit, renyi_from_curves
 from privsample.simulations.audit.scores import Score, learn_scores, score_values
 from privsample.simulations.audit.search import Scores, select_pair
@@ -48,9 +48,9 @@ class _ScoredCase:
     score: Score
     choosing: Scores
 
-    def weakest_claims(self, epsilons: FloatArray, claims: FloatArray) -> tuple[Choice, ...]:
+    def strongest_tests(self, epsilons: FloatArray, claims: FloatArray) -> tuple[Choice, ...]:
         """Return the events at which the claims look weakest on the selection draws."""
-        return weakest_claims(*self.choosing, epsilons, claims, loss=self.case.loss is not None)
+        return strongest_tests(*self.choosing, epsilons, claims, loss=self.case.loss is not None)
 
 
 def audit(
@@ -142,7 +142,7 @@ def audit(
     curve, points = _claimed_curve(cases[0].account if claim is None else claim, size, claim is None, epsilons)
     claims = np.array([_checked_delta(float(e), curve(float(e))) for e in points])
     cases = select_pair(cases, count, points, claims, lambda case, few: _search_scores(case, few, source))
-    offered = [(one, one.weakest_claims(points, claims)) for case in cases for one in _score_case(case, count, source)]
+    offered = [(one, one.strongest_tests(points, claims)) for case in cases for one in _score_case(case, count, source)]
     scored, choices = max(offered, key=lambda pair: pair[1][0].strength)
     share = _discarded_fraction(scored.case)
     evidence = max(count - round(count * share), 1)

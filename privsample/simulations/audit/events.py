@@ -20,7 +20,7 @@ class Event:
     swapped: bool
 
     def counts(self, first: FloatArray, second: FloatArray) -> Counts:
-        """Count the draws in the event: of the distribution that should favour it, and of the other."""
+        """Count the draws in the event: of the distribution under which it should be likelier, and of the other."""
         if self.swapped:
             return int((second < self.threshold).sum()), int((first < self.threshold).sum())
         return int((first > self.threshold).sum()), int((second > self.threshold).sum())
@@ -35,12 +35,12 @@ class Choice:
     strength: float
 
 
-def weakest_claims(
+def strongest_tests(
     first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray, *, loss: bool
 ) -> tuple[Choice, ...]:
     """Return the strongest candidate test, and the strongest one at the first epsilon if it is another.
 
-    Most bugs are visible at the first epsilon too, where the estimates have the smallest variance. If scores are log
+    Many bugs are visible at the first epsilon too, where the estimates have the smallest variance. If scores are log
     density ratios (`loss`), the optimal event {loss > epsilon} is the only candidate at each epsilon.
     """
     found = []
@@ -68,7 +68,7 @@ def most_informative_events(
 
 
 def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return thresholds at quantiles of the scores and between them, so that no atom is split."""
+    """Return thresholds at quantiles of the scores and halfway between them; any atom can be in or out of the event."""
     values = np.unique(np.quantile(np.concatenate([first, second]), _SHARES))
     return np.unique(np.concatenate([values, (values[1:] + values[:-1]) / 2]))
 

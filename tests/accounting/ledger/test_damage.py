@@ -59,7 +59,7 @@ def test_a_flipped_bit_in_a_number_is_found(path, made):
     content = path.read_bytes()
     assert content.count(b'"noise_std": 250.0') == 1
     path.write_bytes(content.replace(b'"noise_std": 250.0', b'"noise_std": 750.0'))
-    refused_as_it_is(path, "event 2 is not what was written.*restore")
+    refused_as_it_is(path, "the digest of event 2 does not match.*restore")
 
 
 def test_damaged_pages_are_found(path, made):

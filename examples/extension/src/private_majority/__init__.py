@@ -40,7 +40,7 @@ class MajorityAccountant(ps.SizeFreeAccountant):
 @ps.register(package="private-majority")
 @dataclass(frozen=True, kw_only=True)
 class PrivateMajority(ps.Mechanism):
-    """The more frequent answer, 0 or 1; a further record changes the probability of an answer by at most e^rate.
+    """The more frequent answer, 0 or 1; a further record changes each probability by a factor of at most e^rate.
 
     `release` takes one column of answers; missing answers count as 0. It returns draws of
     "majority", shape (draws,).
