@@ -198,7 +198,7 @@ def _python_error(path: Path, error: sqlite3.Error) -> Exception:
     """The Python exception for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
-        return TimeoutError(f"other processes keep the ledger {path} busy; {_NOTHING_SPENT}; try again")
+        return TimeoutError(f"the ledger {path} is locked by another process; {_NOTHING_SPENT}; try again")
     if code == sqlite3.SQLITE_READONLY:
         return PermissionError(f"the ledger {path} is read-only; {_NOTHING_SPENT}; make it and its folder writable")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -79,12 +79,12 @@ def test_damaged_pages_are_found(path, made):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("DELETE FROM events WHERE id = 1", "event 2 is not"),
-        ("DELETE FROM events WHERE id = 2", "event 3 is not"),
-        ("UPDATE events SET document = replace(document, '0.25', '0.01')", "event 2 is not"),
-        ("UPDATE events SET document = x'00' WHERE id = 2", "event 2 is not"),
+        ("DELETE FROM events WHERE id = 1", "the digest of event 2 does not match"),
+        ("DELETE FROM events WHERE id = 2", "the digest of event 3 does not match"),
+        ("UPDATE events SET document = replace(document, '0.25', '0.01')", "the digest of event 2 does not match"),
+        ("UPDATE events SET document = x'00' WHERE id = 2", "the digest of event 2 does not match"),
         ("UPDATE events SET document = CAST(x'ff' AS TEXT) WHERE id = 2", "damaged"),
-        ("UPDATE events SET id = 9 WHERE id = 3", "event 9 is not"),
+        ("UPDATE events SET id = 9 WHERE id = 3", "the digest of event 9 does not match"),
         ("DROP TABLE events", "damaged"),
         ("DELETE FROM events", "cannot be read"),
     ],

@@ -101,7 +101,10 @@ def test_an_error_after_the_transaction_has_ended_is_told(made):
 def test_a_busy_file_is_waited_for_and_then_told(path, made):
     made()
     ledger = Ledger(path, timeout=0.05)
-    with ledger._log.writing(), pytest.raises(TimeoutError, match=r"busy; nothing was spent.*try again"):
+    with (
+        ledger._log.writing(),
+        pytest.raises(TimeoutError, match=r"locked by another process; nothing was spent.*try again"),
+    ):
         ledger.spend(pure(0.1))
     ledger.spend(pure(0.1))
 
