@@ -92,7 +92,10 @@ class Statistic:
     def __init__(self, path: str) -> None:
         self.path, self.unread = Path(path), ""
         if self.path.suffix not in (".json", ".npy"):
-            raise UsageProblem(f"the name {self.path.name} must end in .json or .npy: it is {_OPTIONS['statistic']}")
+            raise UsageProblem(
+                f"a statistic is read from a .json or .npy file, got {self.path.name}; to read records from a "
+                "table, give --column or --columns"
+            )
         check_file(self.path)
 
     @contextmanager
@@ -109,7 +112,7 @@ class Statistic:
             raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError, EOFError):  # their messages could contain the statistic
             raise DataProblem(
-                f"{self.path.name} cannot be read: expected a number, or lists of numbers of one length"
+                f"{self.path.name} cannot be read: expected a number, or nested lists of numbers of equal length"
             ) from None
         entries = np.ravel(found)
         is_lost = entries.dtype.kind == "f" and entries.size and np.isnan(entries).all()
@@ -117,7 +120,7 @@ class Statistic:
         yield found
 
     def broken(self) -> None:
-        """None: truncated JSON fails when it is read."""
+        """Return None: a malformed file already raises an error in `reading`."""
 
 
 def _as_floats(document: Any) -> Any:
@@ -136,7 +139,7 @@ def formats(cls: type[Mechanism], fields: dict[str, Any]) -> tuple[DataFormat, .
 
 
 def vars_of(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the base of a wrapper as a field, or None as its value."""
+    """Return {"base": the wrapped mechanism}, with None as value if the mechanism wraps none."""
     return {"base": getattr(mechanism, "base", None)}
 
 

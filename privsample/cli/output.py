@@ -57,7 +57,7 @@ def round_down(bound: float, digits: int = 3) -> str:
 
 
 def odds(epsilon: float) -> str:
-    """Describe an epsilon by the largest factor e^epsilon by which posterior odds can differ from prior odds."""
+    """Describe an epsilon by e^epsilon, the largest ratio of posterior odds to prior odds under pure epsilon-DP."""
     if not math.isfinite(epsilon):
         return "no guarantee"
     return f"at most x {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"
@@ -129,7 +129,7 @@ class Console:
 
 @contextmanager
 def ignore_broken_pipe() -> Iterator[None]:
-    """Ignore a closed pipe: once the reader of standard output has closed it, the remaining output is discarded."""
+    """Discard the remaining output if the reader of standard output has closed the pipe."""
     try:
         yield
         sys.stdout.flush()

@@ -137,7 +137,7 @@ def record_scorer(scoring: Any, estimator: Any, bounds: tuple[float, float]) -> 
         scoring = "accuracy"
     if not callable(scoring) and not (isinstance(scoring, str) and scoring in _RECORD_SCORES):
         raise ValueError(
-            f"scoring must be a mean over records with score_noise, got {scoring!r}; use one of "
+            f"with score_noise, scoring must be a mean over records, got {scoring!r}; use one of "
             f"{', '.join(_RECORD_SCORES)}, or a function (model, X, y) that returns one number for each record"
         )
     if isinstance(scoring, str) and scoring.startswith("neg_") and not bounds[0] < 0.0:

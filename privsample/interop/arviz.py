@@ -52,8 +52,7 @@ def to_arviz(
     coords : mapping of str to sequence, optional
         For each dimension, its labels.
     chains : int, default 1
-        Number of chains, >= 1; the draws of one chain follow those of another.
-
+        Number of chains, >= 1; the draws are stored chain after chain.
     groups : mapping of str to mapping, optional
         For each further group, its variables: those of `sample_stats` have shape (draws, ...), those of
         `observed_data` and `constant_data` any shape. Empty groups are left out.
@@ -85,7 +84,7 @@ def to_arviz(
 def default_chains(draws: int) -> int:
     """Number of chains into which independent draws are split: four where each has enough draws for diagnostics.
 
-    ArviZ needs two chains of four draws for R-hat, and logs a complaint otherwise.
+    ArviZ needs two chains of four draws for R-hat, and logs a warning otherwise.
     """
     return next((chains for chains in (4, 2) if draws % chains == 0 and draws // chains >= _FEWEST), 1)
 
@@ -142,7 +141,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
 
 
 def summary(tree: Any) -> Any:
-    """Return the table of `az.summary`, without warnings for too few draws or chains, whose entries are NaN."""
+    """Return the table of `az.summary`; entries that need more draws or chains are NaN, without a warning."""
     with _quiet(tree):
         return _arviz().summary(tree)
 
@@ -177,7 +176,7 @@ def _engine() -> str:
 
 def _name(name: str) -> str:
     if not re.fullmatch(r"[^\W_][^/\x00-\x1f\x7f]*(?<! )", name) or not unicodedata.is_normalized("NFC", name):
-        raise ValueError(f"names must be NFC text from a letter or digit on, without '/' or end space, got {name!r}")
+        raise ValueError(f"names must start with a letter or digit and be NFC, with no '/' or end space, got {name!r}")
     return name
 
 
@@ -196,7 +195,7 @@ def _by_chain(name: str, values: NDArray[Any], chains: int) -> NDArray[Any]:
         raise ValueError(f"{name} must have shape (draws, ...) with no axis of length 0, got shape {array.shape}")
     kind = np.dtype("i8") if np.can_cast(array.dtype, "i8") else array.dtype.newbyteorder("=")
     if kind not in {np.dtype("i8"), np.dtype("f4"), np.dtype("f8")}:
-        raise TypeError(f"{name} must hold booleans, signed integers or floats of 4 or 8 bytes, got {array.dtype}")
+        raise TypeError(f"{name} must hold booleans, integers (not uint64) or float32/float64, got {array.dtype}")
     return np.array(array, dtype=kind).reshape(chains, -1, *array.shape[1:])
 
 
@@ -208,7 +207,7 @@ def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mappin
         if name not in data or not len(shape) == len(names) == len(set(names)):
             raise ValueError(f"dims[{name!r}] must name each axis of a variable after the first, got {names}")
         if any(sizes.setdefault(_name(dim), size) != size for dim, size in zip(names, shape, strict=True)):
-            raise ValueError(f"dims must have one size each, got the axes {shape} for {names} next to {sizes}")
+            raise ValueError(f"dims must have one size each, got shape {shape} for {names}; sizes so far are {sizes}")
     if reused := sorted((sizes.keys() | data.keys()) & {*SAMPLE_DIMS} | sizes.keys() & data.keys()):
         raise ValueError(f"variables and dims must differ in name, also from {SAMPLE_DIMS}, got {reused}")
     if any(sizes.get(dim) != len(labels) for dim, labels in coords.items()):

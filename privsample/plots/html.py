@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.plots.draws import histogram_edges
 
-# Legible on white and on black: contrast of at least 3.5 with both. All other ink has the colour of the page's text.
+# Legible on white and on black: contrast of at least 3.2 with both. All other ink has the colour of the page's text.
 LINE, MARK = "#2f86cc", "#d9731a"
 _WIDTH, _HEIGHT = 340, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 38
@@ -35,7 +35,7 @@ def lines_picture(
     log_y: bool = False,
     bars: tuple[FloatArray, FloatArray, FloatArray] | None = None,
 ) -> str:
-    """A curve through the points, with vertical bars (x, low, high) if given; `log_y` leaves out values of 0."""
+    """A curve through the points with finite y, and vertical bars (x, low, high) if given; `log_y` omits y <= 0."""
     kept = np.isfinite(y) & ((y > 0.0) | (not log_y))
     x, y = x[kept], np.log10(y[kept]) if log_y else y[kept]
     tops = [y, bars[2]] if bars else [y]
@@ -151,7 +151,7 @@ def _wide(span: tuple[float, float]) -> tuple[float, float]:
 
 
 def _ticks(first: float, last: float) -> list[float]:
-    """Three to six round numbers in the span."""
+    """Two to six round numbers in the span."""
     low, high = min(first, last), max(first, last)
     rough = (high - low) / 5
     power = 10.0 ** np.floor(np.log10(rough))
@@ -177,9 +177,9 @@ def _shortened(text: str) -> str:
 
 
 def attempted(make: Callable[[], str]) -> str:
-    """The text that `make` returns, or none where it fails: a card also shows objects that are broken."""
+    """The text that `make` returns, or an empty text if it fails: a card also shows objects that are broken."""
     try:
-        with np.errstate(all="ignore"):  # of infinite draws; a card must not print warnings
+        with np.errstate(all="ignore"):  # infinite draws cause warnings, which a card must not print
             return make()
     except Exception:  # noqa: BLE001 - a notebook must show the table of a broken account
         return ""

@@ -96,7 +96,7 @@ def calibration(case: Case) -> None:
         require(
             type(mechanism).calibrate(target=target, **given) == mechanism,
             f"without free parameters calibrate did not give the mechanism itself, which meets {target.description}",
-            "let __post_init__ take the fields of a mechanism as they are",
+            "change __post_init__ so that it accepts the fields of an existing mechanism unchanged",
         )
     for free in known:
         _calibrated(case, free, given, target)
@@ -118,7 +118,7 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
     except ValueError as error:
         if free.decides != free.name:  # the field may have another type than the calibrated values
             return
-        raise Violation(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
+        raise Violation(f"{asked}failed: {error!s}; but {short(case.mechanism)} meets this target", advice) from error
     cost = float(found.accountant.epsilon(target.delta))
     require(
         target.met_by(found.accountant) and cost <= target.epsilon * (1 + 1e-9),
@@ -151,12 +151,12 @@ def composition(case: Case) -> None:
     cost, least = float(both.epsilon(_DELTA)), float(own.epsilon(_DELTA))
     require(
         cost >= least * (1 - 1e-9),
-        f"composed with a Gaussian, epsilon = {cost:.9g} at delta = {_DELTA:g}, and alone it is {least:.9g}",
+        f"composition with a Gaussian account lowers epsilon at delta = {_DELTA:g} from {least:.9g} to {cost:.9g}",
         "check the bounds of the accountant: dominating pairs must dominate every pair of neighbours",
     )
     require(
         np.all(both.rdp(ORDERS) >= own.rdp(ORDERS) * (1 - 1e-9)),
-        "composed with a Gaussian, the Rényi curve is below that of the account alone",
+        "composition with a Gaussian account lowers the Rényi curve",
         "check the Rényi curve of the accountant's bounds",
     )
     require(
@@ -191,7 +191,7 @@ def files(case: Case) -> None:
                 raise Violation(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
             require(
                 loaded == release and loaded.mechanism == case.mechanism and loaded.account == release.account,
-                f"a release that was saved as .{ending} loads as another one: {short(loaded)}",
+                f"a release that was saved as .{ending} is not equal to the loaded release: {short(loaded)}",
                 advice,
             )
             require(

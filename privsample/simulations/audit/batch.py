@@ -24,8 +24,8 @@ class AuditResult:
 def run_audits(names: Sequence[str], *, seed: int | None = None, **options: Any) -> Iterator[AuditResult]:
     """Audit the named examples in this order through joblib; options as for `audit_example`.
 
-    Each audit has its own generator, seeded by the seed and the name of the example or by the operating system, so
-    results do not depend on the other examples or on the number of workers. Raises: the errors of `audit`.
+    Each audit has its own generator, seeded from `seed` and the name of the example, or from OS entropy if `seed` is
+    None. So results do not depend on the other examples or on the number of workers. Raises: the errors of `audit`.
     """
     from joblib import Parallel, delayed
 

@@ -1,6 +1,6 @@
 """Output distributions of mechanisms that release the proportion of ones, as mixtures of Beta distributions.
 
-They are given for every number of ones in n records, without Monte Carlo: a posterior of a noisy count is a mixture
+They are computed for every number of ones in n records, without Monte Carlo: a posterior of a noisy count is a mixture
 over the noise, computed as a sum for discrete noise and by quadrature for continuous noise. Source: Geumlek 2020,
 section 5.4.1.
 """
@@ -19,14 +19,14 @@ from privsample.distributions.noise import DiscreteGaussianNoise
 from privsample.distributions.parametric.conjugate import Beta
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 
-_PANELS = 64  # of the quadrature over noisy counts, each with 20 nodes: noise of deviation 0.2 at n = 100 is resolved
+_PANELS = 64  # of the quadrature over noisy counts, each with 20 nodes: enough for a noise_std of 0.2 at n = 100
 _NODES, _MASSES = np.polynomial.legendre.leggauss(100)  # of the quadrature over the parameter
-_LOST = -45.0  # log probability of whole noise that is left out
+_LOST = -45.0  # log probability of the omitted tail of integer-valued noise
 
 
 @frozen_value
 class Setting:
-    """A Beta(alpha, beta) prior, n records, and the order at which a mechanism costs `epsilon` nats."""
+    """A Beta(alpha, beta) prior, n records, and the Rényi order of the privacy target."""
 
     alpha: float
     beta: float
@@ -46,7 +46,10 @@ class Setting:
 
 @frozen_value
 class Mixture:
-    """Betas a, b of shape (k,) with, for every count of ones, weights (n + 1, k); `amount`: the free parameter."""
+    """Mixtures of Beta(a, b), shape (k,), with weights of shape (n + 1, k), one row for each number of ones.
+
+    `amount` is the calibrated parameter of the mechanism.
+    """
 
     amount: float
     a: FloatArray
@@ -54,9 +57,7 @@ class Mixture:
     weights: FloatArray
 
     def relative_entropy(self, distribution: Beta, count: int) -> float:
-        """KL(distribution || what is released where the records hold `count` ones), by Gauss-Legendre over the
-        distribution.
-        """
+        """KL divergence of `distribution` from the output distribution for `count` ones, by Gauss-Legendre."""
         low, above = (
             float(side.quantile(np.array(1e-25))) for side in (distribution, Beta(a=distribution.b, b=distribution.a))
         )
@@ -71,8 +72,8 @@ class Mixture:
     def held_out(self, rho: float) -> tuple[float, float]:
         """Mean and standard deviation of -log Pr(new records | theta).
 
-        n records and n new ones are Bernoulli(rho), theta is one draw of what is released about the first: exact, by
-        the moments of log theta and log(1 - theta).
+        The n records and the n new records are Bernoulli(rho), and theta is one draw of the output given the n records.
+        The values are exact, from the moments of log theta and log(1 - theta).
         """
         n = len(self.weights) - 1
         share = stats.binom.pmf(np.arange(n + 1), n, rho) @ self.weights
@@ -135,7 +136,7 @@ def gaussian(setting: Setting, epsilon: float) -> Mixture:
 
 
 def gaussian_as_published(setting: Setting, epsilon: float) -> Mixture:
-    """The Gaussian baseline with the Rényi divergence of the thesis, order / noise_std^2, which is twice too large."""
+    """The Gaussian baseline with the Rényi divergence of the thesis, order / noise_std^2, twice the exact value."""
     return _plug_in(setting, (setting.order / epsilon) ** 0.5)
 
 
@@ -161,8 +162,8 @@ def _plug_in(setting: Setting, noise_std: float) -> Mixture:
 def noise_aware(setting: Setting, epsilon: float) -> Mixture:
     """Noise-aware posterior of a count with discrete Gaussian noise of the same cost (equal at integer orders).
 
-    The variance of its draws contains the variance of the noise twice: that of the noise in the released count, and
-    that of the posterior of this noise. The variance of plug-in draws contains it once.
+    With a weak prior the variance of its draws contains the variance of the noise about twice: once as the noise in the
+    released count, once as the posterior uncertainty of this noise. The variance of plug-in draws contains it once.
     """
     noise = DiscreteGaussianNoise(noise_std=(setting.order / (2 * epsilon)) ** 0.5)
     reach = np.ceil(noise.quantile_bound(_LOST))

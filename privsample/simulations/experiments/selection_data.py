@@ -1,6 +1,7 @@
-"""Data of Figures 2-8 of Papernot and Steinke: their bounds, and our accounts for the same distributions of K.
+"""Data of Figures 2-8 of Papernot and Steinke 2022: published bounds and accounts of the library.
 
-One run is 0.1-zCDP. Our accounts are for Gaussian noise with this guarantee, whose privacy curve is known exactly.
+K is the number of runs. One run is 0.1-zCDP. The accounts are for Gaussian noise with this guarantee,
+whose privacy curve is known exactly.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,7 @@ class Curve:
 
 @frozen_value
 class Cost:
-    """What the distributions of one family cost: epsilon at DELTA, (distributions,), by the origin `bound`."""
+    """Privacy cost of a family of distributions: `epsilon` at DELTA, shape (distributions,); `bound` as in `Curve`."""
 
     label: str
     bound: str
@@ -67,12 +68,12 @@ class Cost:
 
     @property
     def means(self) -> FloatArray:
-        """How many runs the distributions make on average, (distributions,)."""
+        """Mean number of runs of each distribution, shape (distributions,)."""
         return np.array([distribution.mean for distribution in self.distributions])
 
 
 def published_bound(distribution: RepetitionDistribution) -> Callable[[FloatArray], FloatArray]:
-    """Rényi curve as the paper has it: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
+    """Return the published Rényi curve: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
     match distribution:
         case TruncatedNegativeBinomial(eta=eta, gamma=gamma):
             count, length = np.log(distribution.mean), -np.log(gamma)
@@ -89,13 +90,13 @@ def published_bound(distribution: RepetitionDistribution) -> Callable[[FloatArra
 
 
 def closed(bound: Callable[[FloatArray], FloatArray], orders: FloatArray) -> FloatArray:
-    """The bound with what higher orders give."""
+    """Return the smallest bound at each order or a higher one; a Rényi divergence does not decrease in the order."""
     fine = np.concatenate([orders, orders[-1] * np.geomspace(1.01, 3, 20)])
     return np.minimum.accumulate(bound(fine)[::-1])[::-1][: len(orders)]
 
 
 def naive(runs: float, orders: FloatArray) -> FloatArray:
-    """A fixed number of runs, composed."""
+    """Return the Rényi curve of a fixed number of composed runs."""
     return runs * RHO * orders
 
 
@@ -131,7 +132,7 @@ def figure_3(orders: FloatArray) -> list[Curve]:
 
 @cache
 def library_epsilon(distribution: RepetitionDistribution) -> float:
-    """The epsilon of our account at DELTA; kept, as several figures and their second grids need the same."""
+    """The epsilon of the library's account at DELTA; cached, because several figures use it."""
     return float(library_account(distribution).epsilon(DELTA))
 
 
@@ -167,10 +168,13 @@ def figure_6(known: Sequence[Cost]) -> list[Curve]:
 
 
 def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200) -> list[Curve]:
-    """Mean accuracy of the released run at BUDGETS, runs drawn from a pool of accuracies; chance where none is made.
+    """Mean accuracy of the released run at BUDGETS; runs are drawn from a pool of accuracies.
 
-    Standard errors are the bootstrap's: those of the pool's runs, on one split of the data. `behind` is the difference
-    from the distribution with the highest mean by the same bound, its standard error from the same resamples.
+    If no run is made, the accuracy is 0.1.
+
+    Standard errors are bootstrap estimates over the runs of the pool. All runs use one split of the data, so its
+    variation is not included. `behind` is the difference from the best distribution under the same bound; its
+    standard error is from the same resamples.
     """
     rng = np.random.default_rng(len(accuracies))
     pools = np.sort(np.stack([accuracies, *rng.choice(accuracies, (resamples, len(accuracies)))]), axis=1)
@@ -201,10 +205,9 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
 
 
 def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> FloatArray:
-    """What a family of distributions is worth, (distributions, ...), at these epsilons: by monotone cubics between its
-    distributions.
+    """Interpolate the values of a family, shape (distributions, ...), at these epsilons by monotone cubics.
 
-    NaN below the cost of the first; beyond that of the last, what the last is worth, as one need not spend more.
+    NaN below the smallest cost of the family; above the largest cost, the value of the most expensive distribution.
     """
     from scipy.interpolate import PchipInterpolator
 
@@ -213,13 +216,13 @@ def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> F
 
 
 def _use(cost: Cost, worth: ArrayLike) -> Curve:
-    """What each distribution is worth, (distributions,), against what it costs."""
+    """Return the curve of these values, shape (distributions,), against epsilon."""
     more = {"expected_runs": cost.means}
     return Curve(label=cost.label, bound=cost.bound, x=cost.epsilon, y=np.asarray(worth), more=more)
 
 
 ANY_PAIR, THREE_POINTS = "Corollary 16, second inequality", "exact value, three points"
-FIXED_FLOOR, GAUSSIAN_ACCOUNT = "Corollary 16 for this mechanism", "our account for this mechanism"
+FIXED_FLOOR, GAUSSIAN_ACCOUNT = "Corollary 16 for this mechanism", "account of the library for this mechanism"
 
 
 def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
@@ -229,7 +232,7 @@ def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
 
 
 def figure_8(orders: FloatArray) -> list[Curve]:
-    """The paper's bound and its example, with its own pair at each order; then both bounds for one mechanism."""
+    """Published bound and three-point example, with a different pair at each order; then both bounds for BASE."""
     made = [_three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
