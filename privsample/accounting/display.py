@@ -9,7 +9,7 @@ from privsample._checks import FloatArray, one_of
 from privsample._repr import WIDTH, short_repr
 from privsample.accounting.curves.tradeoff import tradeoff_bound, tradeoff_corners
 from privsample.plots.curves import CURVE_VIEWS, CurveView, plot_curve
-from privsample.plots.html import attempted, card, lines_picture
+from privsample.plots.html import card, lines_picture, text_or_empty
 from privsample.plots.style import DELTA, EPSILON
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def epsilon_text(account: "Accountant", delta: float, limit: float = _QUICK) -> 
     def found() -> str:
         return f"epsilon = {shown_epsilon(account, delta):.4g} at delta = {delta:g}"
 
-    return attempted(found) if is_quick(account, limit) else ""
+    return text_or_empty(found) if is_quick(account, limit) else ""
 
 
 def account_rows(account: "Accountant", delta: float, limit: float = _QUICK) -> list[tuple[str, str]]:
@@ -140,15 +140,15 @@ def account_rows(account: "Accountant", delta: float, limit: float = _QUICK) -> 
         ("assumptions", lambda: "; ".join(sorted(one.value for one in account.assumptions))),
         ("source", lambda: account.source),
     ]
-    if attempted(lambda: "" if _has_quick_bounds(account) else "slow"):
+    if text_or_empty(lambda: "" if _has_quick_bounds(account) else "slow"):
         makers = [maker for maker in makers if maker[0] in ("neighbours", "assumptions", "source")]
-    return [(name, text) for name, make in makers if (text := attempted(make))]
+    return [(name, text) for name, make in makers if (text := text_or_empty(make))]
 
 
 def account_html(account: "Accountant") -> str:
     """The card of an account: its guarantees, and its privacy curve where that is quick to compute."""
     rows = [("parameters", short_repr(account)), *account_rows(account, _CARD_DELTA)]
-    return card(type(account).__name__, rows, attempted(lambda: curve_picture(account)))
+    return card(type(account).__name__, rows, text_or_empty(lambda: curve_picture(account)))
 
 
 def curve_picture(account: "Accountant", limit: float = _QUICK) -> str:

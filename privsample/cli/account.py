@@ -1,5 +1,6 @@
 """`privsample account`: the privacy cost of a release. No data are read."""
 
+import math
 from argparse import Namespace
 from dataclasses import fields
 from typing import Any
@@ -123,15 +124,22 @@ def _short(item: Any) -> str:
 def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> None:
     """Print the privacy curve and the Rényi curve as tables."""
     draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
-    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
+    rows = [[f"{row['delta']:g}", round_up(row["epsilon"])] for row in cost["epsilon"]]
     console.table(
         f"Privacy curve of all {draws} draws together, for one {unit}"
         if draws > 1
         else f"Privacy curve of the draw, for one {unit}",
-        ("delta", "epsilon", f"change of the odds between two values of one {unit}"),
+        ("delta", "epsilon"),
         rows,
         numbers=(0, 1),
     )
+    pure = mechanism.accountant.pure_epsilon
+    if math.isfinite(pure) and mechanism.accountant.infinity_mass == 0.0:  # with delta > 0 the odds are not bounded
+        console.paragraph(
+            "What an adversary learns",
+            f"epsilon is at most {round_up(pure)} at delta 0: the odds between two values of one {unit} change by a "
+            f"factor of {odds(pure)}.",
+        )
     console.table(
         "Rényi curve; the values of several releases add up",
         ("order", "Rényi divergence, at most"),

@@ -135,10 +135,10 @@ def formats(cls: type[Mechanism], fields: dict[str, Any]) -> tuple[DataFormat, .
     if cls.command.data:
         return cls.command.data
     base = fields.get("base")
-    return formats(type(base), vars_of(base)) if isinstance(base, Mechanism) else ()
+    return formats(type(base), wrapped_fields(base)) if isinstance(base, Mechanism) else ()
 
 
-def vars_of(mechanism: Mechanism) -> dict[str, Any]:
+def wrapped_fields(mechanism: Mechanism) -> dict[str, Any]:
     """Return {"base": the wrapped mechanism}, with None as value if the mechanism wraps none."""
     return {"base": getattr(mechanism, "base", None)}
 

@@ -57,10 +57,8 @@ def round_down(bound: float, digits: int = 3) -> str:
 
 
 def odds(epsilon: float) -> str:
-    """Describe an epsilon by e^epsilon, the largest ratio of posterior odds to prior odds under pure epsilon-DP."""
-    if not math.isfinite(epsilon):
-        return "no guarantee"
-    return f"at most x {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"
+    """Describe e^epsilon, the largest ratio of posterior to prior odds under pure epsilon-DP; epsilon is finite."""
+    return f"at most {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than 1e13"
 
 
 class Console:

@@ -5,7 +5,7 @@ from typing import Any
 from privsample._repr import short_repr
 from privsample.accounting.display import account_rows, curve_picture, epsilon_text
 from privsample.mechanisms.shown import one_line
-from privsample.plots.html import attempted, card
+from privsample.plots.html import card, text_or_empty
 
 _WITHIN = 1e6  # cost of a curve, in values of a closed form, up to which epsilon is shown: some tenths of a second
 _NO_MODEL = "no model found"
@@ -42,7 +42,7 @@ def search_html(search: Any) -> str:
         ("number of runs", f"secret; {_runs(search)}"),
         *account_rows(search.accountant_, search._stated_delta, _WITHIN),
     ]
-    return card(type(search).__name__, rows, attempted(lambda: curve_picture(search.accountant_, _WITHIN)))
+    return card(type(search).__name__, rows, text_or_empty(lambda: curve_picture(search.accountant_, _WITHIN)))
 
 
 def _runs(search: Any) -> str:

@@ -12,7 +12,7 @@ from privsample.accounting.display import account_rows, epsilon_text
 from privsample.distributions.noise import Noise
 from privsample.mechanisms.intervals import Names, coordinates, inner_probability, quantiles
 from privsample.plots.draws import MANY_DRAWS, SHOWN, code_counts, plot_codes, plot_draws, plot_noisy
-from privsample.plots.html import attempted, bars_picture, card, histogram_picture, rows_picture
+from privsample.plots.html import bars_picture, card, histogram_picture, rows_picture, text_or_empty
 
 _VALUES, _ARRAYS = 3, 2  # numbers that are written in full, and arrays that one line describes
 _QUICK = 10_000_000  # numbers whose mean takes some milliseconds
@@ -97,7 +97,7 @@ def release_html(release: Any) -> str:
     return card(
         f"Release: {mechanism.title}",
         [*rows, *account_rows(release.account, release.delta)],
-        attempted(lambda: _release_picture(mechanism, release.draws, names)),
+        text_or_empty(lambda: _release_picture(mechanism, release.draws, names)),
     )
 
 

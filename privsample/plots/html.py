@@ -19,7 +19,7 @@ def card(title: str, rows: Iterable[tuple[str, object]], picture: str = "") -> s
     """A table with a title, beside a picture; every text is escaped."""
     cell = 'style="text-align:left;vertical-align:top"'
     body = "".join(
-        f"<tr><th {cell}>{_text(name)}</th><td {cell}>{_text(_shortened(str(entry)))}</td></tr>" for name, entry in rows
+        f"<tr><th {cell}>{_text(name)}</th><td {cell}>{_text(_shorten(str(entry)))}</td></tr>" for name, entry in rows
     )
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">'
@@ -104,7 +104,7 @@ class _Frame:
         left: int = _LEFT,
         height: int = _HEIGHT,
     ) -> None:
-        self.span_x, self.span_y = _wide(span_x), _wide(span_y)
+        self.span_x, self.span_y = _nonempty_span(span_x), _nonempty_span(span_y)
         self.log_y, self.left, self.height, self.bottom = log_y, left, height, height - _BOTTOM
 
     def x(self, at: float) -> float:
@@ -144,7 +144,7 @@ class _Frame:
         )
 
 
-def _wide(span: tuple[float, float]) -> tuple[float, float]:
+def _nonempty_span(span: tuple[float, float]) -> tuple[float, float]:
     """The span, widened where its ends are equal."""
     low, high = span
     return (low, high) if low != high else (low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2)
@@ -172,11 +172,11 @@ def _text(text: object) -> str:
     return escape(str(text), quote=True)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def attempted(make: Callable[[], str]) -> str:
+def text_or_empty(make: Callable[[], str]) -> str:
     """The text that `make` returns, or an empty text if it fails: a card also shows objects that are broken."""
     try:
         with np.errstate(all="ignore"):  # infinite draws cause warnings, which a card must not print

@@ -212,24 +212,29 @@ def ledger(case: Case) -> None:
         raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no finite budget covers it")
     with TemporaryDirectory() as folder:
         names: Any = {"relation": account.relation, "dataset": "checked"}
-        book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
+        ledger = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
         advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
         require(
-            book.fits(account), f"a budget of {book.budget.description} does not cover an account of {cost:g}", advice
+            ledger.fits(account),
+            f"a budget of {ledger.budget.description} does not cover an account of {cost:g}",
+            advice,
         )
-        release = book.release(mechanism, case.datasets[0])
+        release = ledger.release(mechanism, case.datasets[0])
         require(
-            release.account == account and len(book.history()) == 1 and book.spent() > 0,
-            f"after one release the ledger holds {len(book.history())} entries and {book.spent():g} spent",
+            release.account == account and len(ledger.history()) == 1 and ledger.spent() > 0,
+            f"after one release the ledger holds {len(ledger.history())} entries and {ledger.spent():g} spent",
             advice,
         )
         again = Ledger(Path(folder) / "ledger.db")
-        require(again.spent() == book.spent(), "the reopened ledger has another total", advice)
-        poor = Ledger(Path(folder) / "poor.db", budget=DP(epsilon=cost / 100, delta=delta / 100), **names)
+        require(again.spent() == ledger.spent(), "the reopened ledger has another total", advice)
+        small_ledger = Ledger(
+            Path(folder) / "small_ledger.db", budget=DP(epsilon=cost / 100, delta=delta / 100), **names
+        )
         try:
-            poor.release(mechanism, case.datasets[0])
+            small_ledger.release(mechanism, case.datasets[0])
         except BudgetExceeded:
             return
         raise Violation(
-            f"a ledger with a budget of {poor.budget.description} accepted an account of epsilon = {cost:g}", advice
+            f"a ledger with a budget of {small_ledger.budget.description} accepted an account of epsilon = {cost:g}",
+            advice,
         )

@@ -84,11 +84,14 @@ def test_the_account_is_known_before_and_kept_in_json():
 
 
 def test_an_account_by_attribute_and_one_that_is_given():
-    class Stating(LogisticRegression):
+    class AccountedCentroids(LogisticRegression):
         accountant = ps.GaussianAccountant(sensitivity=1, noise_std=3)
 
     space = {"C": stats.loguniform(1e-3, 1e3)}
-    assert search(space, estimator=Stating(), scoring=None).accountant_for(9).base == Stating.accountant
+    assert (
+        search(space, estimator=AccountedCentroids(), scoring=None).accountant_for(9).base
+        == AccountedCentroids.accountant
+    )
     stated = ps.ZCDPAccountant(rho=0.1)
     assert search(space, estimator=LogisticRegression(), training_account=stated).accountant_for(9).base == stated
     given = search(training_account=lambda n: ps.ZCDPAccountant(rho=1 / n, relation=ps.ReplaceOne(n=n)))
@@ -205,13 +208,13 @@ def test_refused(made, error, words):
 
 
 def test_regressors_have_no_accuracy():
-    class Stating(LinearRegression):
+    class AccountedCentroids(LinearRegression):
         accountant = ps.PureAccountant(stated_epsilon=1)
 
     space = {"fit_intercept": [True, False]}
     with pytest.raises(ValueError, match="scoring must be a mean over records with score_noise, got None"):
-        private(space, estimator=Stating()).accountant_for(N)
-    absolute = {"estimator": Stating(), "scoring": "neg_mean_absolute_error"}
+        private(space, estimator=AccountedCentroids()).accountant_for(N)
+    absolute = {"estimator": AccountedCentroids(), "scoring": "neg_mean_absolute_error"}
     with pytest.raises(ValueError, match="must have low < 0 for neg_mean_absolute_error"):
         private(space, **absolute).accountant_for(N)
     found = private(space, **absolute, score_noise=ps.NoisyScore(noise_std=0.01, bounds=(-1, 0)))

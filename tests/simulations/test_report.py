@@ -232,6 +232,10 @@ def test_costs_in_words():
     assert "at most 75.1 %" in cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[1]
     assert "almost no protection" in cost(ps.PureAccountant(stated_epsilon=40), 0.0)[0]
     assert "there is no guarantee" in cost(ps.GaussianAccountant(sensitivity=1, noise_std=1), 0.0)[0]
+    # At delta > 0 no factor of the odds is stated; the guess is right with at most (e^epsilon + delta)/(1 + e^epsilon).
+    stated, guess = cost(ps.ApproximateAccountant(stated_epsilon=np.log(3), stated_delta=0.1), 0.1)
+    assert "odds" not in stated + guess
+    assert "at most 77.6 %" in guess
     assert chance(1e-6) == "1e-6, one in 1,000,000"
     assert chance(0.5) == small(0.5) == "0.5"
     assert [rounded_up(x) for x in (0.0, np.inf, 1 + 1e-13, 1.00001, 123456.0)] == [

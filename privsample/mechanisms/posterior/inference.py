@@ -30,7 +30,7 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
 from privsample.plots.draws import SHOWN, plot_draws
-from privsample.plots.html import attempted, card
+from privsample.plots.html import card, text_or_empty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ class PosteriorDraws:
     def _repr_html_(self) -> str:
         rows = [("method", self.method), *draws_rows(self.draws, self._names)]
         title = f"Posterior draws of {' and '.join(self.draws)}"
-        picture = attempted(lambda: draws_picture(self.draws, self._names, "value"))
+        picture = text_or_empty(lambda: draws_picture(self.draws, self._names, "value"))
         return card(title, [*rows, *account_rows(self.account, 1e-6)], picture)
 
     def statement(self, delta: float = 1e-6) -> str:

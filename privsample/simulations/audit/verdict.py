@@ -8,7 +8,7 @@ from privsample._checks import FloatArray, finite, positive_integer, probability
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.plots.curves import plot_audit_bounds
-from privsample.plots.html import attempted, card, lines_picture
+from privsample.plots.html import card, lines_picture, text_or_empty
 from privsample.plots.style import DELTA, EPSILON
 from privsample.simulations.report.statements import small
 
@@ -190,7 +190,7 @@ class Verdict:
         ]
         bars = (self.epsilons, self.lowers, self.uppers)
         labels = (EPSILON, DELTA)
-        picture = attempted(lambda: lines_picture(self.epsilons, self.claims, labels=labels, bars=bars))
+        picture = text_or_empty(lambda: lines_picture(self.epsilons, self.claims, labels=labels, bars=bars))
         return card("Verdict of an audit", rows, picture)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

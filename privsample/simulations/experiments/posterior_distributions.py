@@ -98,7 +98,7 @@ class Mixture:
         return float(mean), float(np.sqrt(squares - mean**2))
 
 
-Made = Callable[[Setting, float], Mixture]
+MixtureBuilder = Callable[[Setting, float], Mixture]
 
 
 def _weighted(setting: Setting, r: float, w: float, amount: float) -> Mixture:

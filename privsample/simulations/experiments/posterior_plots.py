@@ -11,7 +11,7 @@ from privsample.simulations.experiments import posterior_distributions as distri
 
 EPSILONS = np.geomspace(1e-3, 10.0, 33)
 TRUE = "true posterior"
-MADE: dict[str, distributions.Made] = {
+MADE: dict[str, distributions.MixtureBuilder] = {
     "diffused": distributions.diffused,
     "concentrated": distributions.concentrated,
     "Gaussian noise": distributions.gaussian,

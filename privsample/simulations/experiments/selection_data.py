@@ -89,13 +89,13 @@ def published_bound(distribution: RepetitionDistribution) -> Callable[[FloatArra
             raise TypeError(f"the paper has no bound for {type(distribution).__name__}")
 
 
-def closed(bound: Callable[[FloatArray], FloatArray], orders: FloatArray) -> FloatArray:
+def monotone_bound(bound: Callable[[FloatArray], FloatArray], orders: FloatArray) -> FloatArray:
     """Return the smallest bound at each order or a higher one; a Rényi divergence does not decrease in the order."""
     fine = np.concatenate([orders, orders[-1] * np.geomspace(1.01, 3, 20)])
     return np.minimum.accumulate(bound(fine)[::-1])[::-1][: len(orders)]
 
 
-def naive(runs: float, orders: FloatArray) -> FloatArray:
+def composed_runs(runs: float, orders: FloatArray) -> FloatArray:
     """Return the Rényi curve of a fixed number of composed runs."""
     return runs * RHO * orders
 
@@ -107,15 +107,15 @@ def library_account(distribution: RepetitionDistribution) -> Accountant:
 
 def figure_2(orders: FloatArray) -> list[Curve]:
     """Rényi curves of the logarithmic distribution by its mean."""
-    curves = [Curve(label="one run", bound="base", x=orders, y=naive(1, orders))]
+    curves = [Curve(label="one run", bound="base", x=orders, y=composed_runs(1, orders))]
     for mean in (2, 10, 100, 1000):
         distribution = TruncatedNegativeBinomial.logarithmic(mean=mean)
         label = f"E K = {mean}"
         curves += [
-            Curve(label=label, bound="published", x=orders, y=closed(published_bound(distribution), orders)),
+            Curve(label=label, bound="published", x=orders, y=monotone_bound(published_bound(distribution), orders)),
             Curve(label=label, bound="library", x=orders, y=library_account(distribution).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=naive(10, orders))]
+    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=composed_runs(10, orders))]
 
 
 def figure_3(orders: FloatArray) -> list[Curve]:
@@ -124,10 +124,10 @@ def figure_3(orders: FloatArray) -> list[Curve]:
     for label, family in FAMILIES.items():
         distribution = family(MEAN)
         curves += [
-            Curve(label=label, bound="published", x=orders, y=closed(published_bound(distribution), orders)),
+            Curve(label=label, bound="published", x=orders, y=monotone_bound(published_bound(distribution), orders)),
             Curve(label=label, bound="library", x=orders, y=library_account(distribution).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=naive(MEAN, orders))]
+    return [*curves, Curve(label="10 runs composed", bound="naive", x=orders, y=composed_runs(MEAN, orders))]
 
 
 @cache

@@ -33,22 +33,30 @@ def chance(delta: float) -> str:
 
 
 def cost(account: Accountant, delta: float) -> tuple[str, ...]:
-    """Explain epsilon by the largest change of the odds of a hypothesis about one record."""
+    """Explain epsilon by what an observer learns about one record.
+
+    At delta = 0 the odds of every hypothesis change by at most e^epsilon. At delta > 0 a test between two versions of
+    the record, equally likely before, is right with probability at most (e^epsilon + delta)/(1 + e^epsilon).
+    """
     epsilon, unit = float(account.epsilon(delta)), str(getattr(account.relation, "unit", "record"))
     if math.isinf(epsilon):
         return (f"At delta = {chance(delta)}, epsilon is infinite: there is no guarantee.",)
     if epsilon > 30:
         return (f"Epsilon is {price(account, delta)}. A value this large gives almost no protection.",)
     shown = shown_epsilon(account, delta)
-    odds, sure = math.exp(shown), 100 / (1 + math.exp(-shown))
+    odds, right = math.exp(shown), 100 * (1 - (1 - delta) / (1 + math.exp(shown)))
+    if delta > 0:  # the odds can change by more with a probability above delta, so no factor is stated
+        guess = (
+            f"An observer who considers two versions of a {unit} equally likely ({_EVEN}) and guesses one after seeing "
+            f"the release is right with a probability of at most {rounded_up(right, 3)} %."
+        )
+        return f"Epsilon is {rounded_up(shown)} at delta = {chance(delta)}.", guess
     promise = (
         f"Epsilon is {rounded_up(shown)}. This release can change the odds of any hypothesis about one {unit} by a "
         f"factor of at most {rounded_up(odds, 3)} (e to the power epsilon)."
     )
     example = (
         f"An observer who considers two versions of a {unit} equally likely ({_EVEN}) can be at most "
-        f"{rounded_up(sure, 3)} % sure of one of them after seeing the release."
+        f"{rounded_up(right, 3)} % sure of one of them after seeing the release."
     )
-    if delta > 0:
-        example += f" This bound can fail with probability at most delta, here {chance(delta)}."
     return promise, example
