@@ -24,7 +24,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.loss.bounded_range import MOST_DRAWS
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant
-from privsample.mechanisms.arguments import Argument, CommandLine
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
@@ -34,7 +34,14 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.selection.candidate_neighbours import candidate_neighbours
 from privsample.mechanisms.selection.chances import exponential_chances, permute_and_flip_chances
-from privsample.mechanisms.selection.utilities import Candidates, StatedUtility, SummedUtility, Utility
+from privsample.mechanisms.selection.utilities import (
+    Candidates,
+    CountUtility,
+    QuantileUtility,
+    StatedUtility,
+    SummedUtility,
+    Utility,
+)
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _MOST_RANGE = 500.0  # largest loss range that a calibration tries
@@ -46,15 +53,9 @@ _FACTOR_TWO = "the factor 2 is forgotten: the rate is that of utilities that onl
 _TOO_LITTLE = "the noise is smaller than stated"
 _COMMAND = CommandLine(
     data=("rows", "column", "statistic"),
-    help={"utility": 'how records rate candidates, e.g. "summed-utility bounds=0,1" or "quantile-utility"'},
-    arguments={
-        "candidates": Argument(
-            name="candidates",
-            kind=tuple[float, ...],
-            metavar="A,B,...",
-            help="the candidates, different numbers fixed without looking at the data",
-            fields=("candidates",),
-        )
+    help={
+        "candidates": "the candidates, different numbers or names with commas between them",
+        "utility": 'how records rate candidates, e.g. "summed-utility bounds=0,1" or "quantile-utility"',
     },
 )
 
@@ -173,10 +174,12 @@ class CandidateSelection(Mechanism):
         )
 
     def for_size(self, size: int) -> "CandidateSelection":
-        """Under ReplaceOne, the same selection from `size` records; under AddRemove, the mechanism itself."""
-        if self.utility.extreme_records(self.candidates) is None:
-            raise TypeError(f"{type(self.utility).__name__} does not take records that could be sampled")
-        return self if isinstance(self.relation, AddRemove) else replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
+        """Under ReplaceOne, the same selection from `size` numbers; under AddRemove, the mechanism itself."""
+        if not all(isinstance(record, float) for record in self.utility.extreme_records(self.candidates) or [None]):
+            raise TypeError(f"{type(self.utility).__name__} does not take a column of numbers that could be sampled")
+        if not isinstance(self.relation, ReplaceOne):
+            return self
+        return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The neighbours, among datasets of extreme records, with the largest loss and with the largest distance."""
@@ -192,7 +195,7 @@ class CandidateSelection(Mechanism):
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         del data
-        return {"candidate": self.candidates} if isinstance(self.candidates[0], str) else {}  # type: ignore[dict-item]
+        return {"candidate": tuple(map(str, self.candidates))} if isinstance(self.candidates[0], str) else {}
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.utility.totals(data, self.candidates, self.relation)
@@ -239,11 +242,11 @@ def _checked_candidates(given: Any) -> Candidates:
     if all(isinstance(one, str) for one in found):
         if not all(one.strip() and is_encodable(one) for one in found):
             raise ValueError("candidates must be texts that are not empty and that UTF-8 can encode")
-        named = tuple(map(str, found))
+        named: Candidates = tuple(map(str, found))
     elif any(isinstance(one, str) for one in found):
         raise TypeError("candidates must be all numbers or all text, got both")
     else:
-        named = tuple(number(**{f"candidates[{place}]": one}) for place, one in enumerate(found))  # type: ignore[assignment]
+        named = tuple([number(**{f"candidates[{place}]": one}) for place, one in enumerate(found)])
         if not np.isfinite(np.array(named, dtype=np.float64)).all():
             raise ValueError("candidates must be finite, got infinity or NaN: fix a finite public list")
     if len(set(named)) < len(named):
@@ -480,8 +483,8 @@ class ReportNoisyMax(CandidateSelection):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example of either noise, and a mutant whose noise is too small."""
-        example = cls(candidates=_CANDIDATES, scale=1.0)
-        gumbel = replace(example, noise="gumbel")
+        example = cls(candidates=_CANDIDATES, scale=1.0, utility=QuantileUtility())
+        gumbel = cls(candidates=_CANDIDATES, scale=1.0, utility=CountUtility(), noise="gumbel")
         return (
             Example.with_wrong_fields("report-noisy-max", example, scale=0.5, bug=_TOO_LITTLE, samples=9_000),
             Example.with_wrong_fields("report-noisy-max-gumbel", gumbel, scale=0.5, bug=_TOO_LITTLE, samples=9_000),

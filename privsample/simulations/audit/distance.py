@@ -90,7 +90,15 @@ def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int
     for statistic in (first, second):
         mechanism.validate(statistic)
     if isinstance(mechanism, CandidateSelection):
-        return _check_utilities(mechanism, first, second, group)
+        _check_utilities(mechanism, first, second, group)
+    else:
+        _check_distance(mechanism, first, second, group)
+
+
+def _check_distance(
+    mechanism: GaussianMechanism | LaplaceMechanism | DiffusionMechanism, first: Any, second: Any, group: int
+) -> None:
+    """Check that statistics differ by at most `group` sensitivities in the norm of the noise."""
     kind = 1 if isinstance(mechanism, LaplaceMechanism) else 2
     change = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     apart, most = float(np.linalg.norm(change.ravel(), kind)), mechanism.sensitivity * group
