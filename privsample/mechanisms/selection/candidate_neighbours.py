@@ -44,13 +44,17 @@ def _stated(one: Any, group: int) -> Iterator[_Case]:
     utility, count = one.utility, len(one.candidates)
     if getattr(utility, "function", None) is not None:
         raise TypeError("worst neighbours of a function are not known: pass datasets=(first, second)")
-    moved = group * utility.change_range(one.relation)
-    first = np.arange(count) == 0
     low, high = utility.bounds or (-np.inf, np.inf)
-    for tilt in (0.0, -moved / 2, -moved / 2 + one._unit * np.log(count - 1.0)):
-        before = np.where(first, tilt, 0.0) + (0.0 if utility.bounds is None else (low + high) / 2)
-        after = before + np.where(first, moved, 0.0) - (0.0 if utility.monotone else moved / 2)
-        before, after = np.clip(before, low, high), np.clip(after, low, high)
+    first, middle = np.arange(count) == 0, 0.0 if utility.bounds is None else (low + high) / 2
+    size = utility.change_range(one.relation)
+    change = np.where(first, size, 0.0) - (0.0 if utility.monotone else size / 2)
+    if utility.changes is not None:
+        change = utility.changes[np.ptp(utility.changes, axis=1).argmax()]
+        first = change == change.max()
+    moved = group * np.ptp(change)
+    for tilt in (0.0, -moved / 2, -moved / 2 + one._unit * np.log(max(count / first.sum() - 1.0, 1e-3))):
+        before = np.where(first, tilt, 0.0) + middle
+        before, after = np.clip(before, low, high), np.clip(before + group * change, low, high)
         yield (_in_words(before), _in_words(after)), (_builder(before), _builder(after))
 
 

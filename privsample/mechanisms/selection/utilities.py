@@ -1,12 +1,14 @@
 """Utilities of candidates: how records rate them, and how far one record can move the ratings."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, flag, function, interval, number, positive
+from privsample._checks import FloatArray, flag, function, interval, number, positive, real_array
 from privsample._data import as_float, codes_of_names, readable_dtype
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -242,6 +244,10 @@ class StatedUtility(Utility):
         raise utilities. The cost is then halved.
     bounds : tuple (low, high), optional
         Public bounds to which utilities are clipped, finite, low < high. None, the default, does not clip.
+    changes : array, shape (changes, candidates), optional
+        All changes of the utilities that one record can make, in either direction, if they are known: none exceeds the
+        sensitivity. The cost is then that of the row with the largest range, max - min. None, the default, allows all
+        changes up to the sensitivity.
     function : function of the data, optional
         Computes the utilities. None takes the utilities themselves. A mechanism with a function cannot be saved.
 
@@ -263,11 +269,14 @@ class StatedUtility(Utility):
     2.0
     >>> ps.StatedUtility(sensitivity=1, monotone=True).change_range(ps.AddRemove())
     1.0
+    >>> ps.StatedUtility(sensitivity=1, changes=[[1, 0.5, 0.5], [0.5, 0.5, 1]]).change_range(ps.AddRemove())
+    0.5
     """
 
     sensitivity: float
     monotone: bool = False
     bounds: tuple[float, float] | None = None
+    changes: FloatArray | None = None
     function: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -276,14 +285,24 @@ class StatedUtility(Utility):
             raise ValueError(f"sensitivity must be at most {_LARGEST:.3g}, got {self.sensitivity!r}")
         if self.bounds is not None:
             set_fields(self, bounds=interval(bounds=self.bounds))
+        if self.changes is not None:
+            set_fields(self, changes=_checked_changes(self.changes, self.sensitivity))
         if self.function is not None:
             function(function=self.function)
+
+    def check(self, candidates: Candidates) -> None:
+        """Known changes must have one number for each candidate."""
+        if self.changes is not None and self.changes.shape[1] != len(candidates):
+            raise ValueError(
+                f"changes must have {len(candidates)} columns, one for each candidate, got {self.changes.shape[1]}"
+            )
 
     def change_range(self, relation: Relation) -> float:
         """Twice the sensitivity, or the sensitivity if monotone; no change exceeds the width of the bounds."""
         del relation
         most = self.sensitivity if self.bounds is None else min(self.sensitivity, self.bounds[1] - self.bounds[0])
-        return most if self.monotone else 2 * most
+        found = most if self.monotone else 2 * most
+        return found if self.changes is None else min(found, _largest_range(self.changes))
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The utilities, with 0 for those that are not finite, clipped to the bounds."""
@@ -315,6 +334,27 @@ class StatedUtility(Utility):
                 return _vector(self.function(data), count)
         except Exception:  # noqa: BLE001 - an error would show something of the data
             return np.full(count, np.nan)
+
+
+def _checked_changes(given: Any, sensitivity: float) -> FloatArray:
+    """A read-only copy of the known changes, of which one at least is not the same for all candidates."""
+    found = real_array(changes=given).copy()
+    if found.ndim != 2 or not found.size:
+        raise ValueError(f"changes must have shape (changes, candidates), got {found.shape}")
+    if not np.abs(found).max() <= sensitivity:
+        raise ValueError(f"changes must not exceed the sensitivity {sensitivity:g}, got {np.abs(found).max():g}")
+    if not _largest_range(found) > 0:
+        raise ValueError("changes must differ between candidates: a change that is the same for all costs nothing")
+    found.flags.writeable = False
+    return found
+
+
+def _largest_range(changes: FloatArray) -> float:
+    """The largest max - min of a row, rounded up."""
+    rows = zip(changes.max(axis=1).tolist(), changes.min(axis=1).tolist(), strict=True)
+    largest = max(Fraction(high) - Fraction(low) for high, low in rows)
+    found = float(largest)
+    return found if Fraction(found) >= largest else math.nextafter(found, math.inf)
 
 
 def _vector(data: Any, count: int) -> FloatArray:
