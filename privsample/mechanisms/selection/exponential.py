@@ -36,8 +36,6 @@ from privsample.mechanisms.selection.candidate_neighbours import candidate_neigh
 from privsample.mechanisms.selection.chances import exponential_chances, permute_and_flip_chances
 from privsample.mechanisms.selection.utilities import (
     Candidates,
-    CountUtility,
-    QuantileUtility,
     StatedUtility,
     SummedUtility,
     Utility,
@@ -182,7 +180,7 @@ class CandidateSelection(Mechanism):
         return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The neighbours, among datasets of extreme records, with the largest loss and with the largest distance."""
+        """Neighbours whose privacy curves nearly attain the account's, each near another epsilon."""
         return candidate_neighbours(self, positive_integer(group=group))
 
     def extreme_records(self) -> NDArray[Any]:
@@ -257,7 +255,7 @@ def _checked_candidates(given: Any) -> Candidates:
 def _examples(cls: Any, name: str) -> tuple[Example, ...]:
     """The examples of a class with a rate."""
     stated = cls(candidates=_CANDIDATES, rate=1.0, utility=StatedUtility(sensitivity=0.5))
-    summed = cls(candidates=("a", "b", "c"), rate=0.5, relation=ReplaceOne(n=6))
+    summed = cls(candidates=("a", "b", "c"), rate=0.5, relation=ReplaceOne(n=60))
     unclipped = SummedUtility(bounds=(0.0, 2.0))
     return (
         Example.with_wrong_fields(name, stated, rate=2.0, bug=_FACTOR_TWO, samples=9_000),
@@ -483,8 +481,8 @@ class ReportNoisyMax(CandidateSelection):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example of either noise, and a mutant whose noise is too small."""
-        example = cls(candidates=_CANDIDATES, scale=1.0, utility=QuantileUtility())
-        gumbel = cls(candidates=_CANDIDATES, scale=1.0, utility=CountUtility(), noise="gumbel")
+        example = cls(candidates=_CANDIDATES, scale=1.0)
+        gumbel = replace(example, noise="gumbel")
         return (
             Example.with_wrong_fields("report-noisy-max", example, scale=0.5, bug=_TOO_LITTLE, samples=9_000),
             Example.with_wrong_fields("report-noisy-max-gumbel", gumbel, scale=0.5, bug=_TOO_LITTLE, samples=9_000),

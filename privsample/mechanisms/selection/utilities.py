@@ -216,11 +216,10 @@ class SummedUtility(Utility):
         return {"missing": int(missing.sum()), "outside the bounds": int(outside.sum())}
 
     def extreme_records(self, candidates: Candidates) -> list[Any]:
-        """Ratings that favour the first candidate, ratings against it, and ratings half-way in between."""
+        """Ratings that favour the first candidate, and ratings that favour the others."""
         low, high = self.bounds
         first = np.arange(len(candidates)) == 0
-        favour, against = np.where(first, high, low), np.where(first, low, high)
-        return [favour, against, (favour + 3 * against) / 4, (3 * favour + against) / 4]
+        return [np.where(first, high, low), np.where(first, low, high)]
 
     def dataset(self, records: list[Any], candidates: Candidates) -> FloatArray:
         """The ratings as an array, which may have no rows."""
@@ -439,7 +438,8 @@ class QuantileUtility(Utility):
         """A record below all candidates, one above, and the candidates at the ends."""
         points = np.array(candidates, dtype=np.float64)
         low, high = float(points.min()), float(points.max())
-        return [np.nextafter(low, -np.inf), np.nextafter(high, np.inf), low, high]
+        width = min(high - low, _LARGEST)
+        return [low - width, high + width, low, high]
 
 
 @frozen_value
