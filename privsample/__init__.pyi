@@ -36,6 +36,7 @@ from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountan
 from privsample.accounting.profiles import ProfileAccountant as ProfileAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant as RandomizedResponseAccountant
 from privsample.accounting.selection.conditional import ConditionalAccountant as ConditionalAccountant
+from privsample.accounting.selection.exponential import PermuteAndFlipAccountant as PermuteAndFlipAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant as SelectionAccountant
 from privsample.accounting.sgd import SGDAccountant as SGDAccountant
 from privsample.accounting.stated.curve import CurveAccountant as CurveAccountant
@@ -140,8 +141,16 @@ from privsample.mechanisms.profiles.responses import SmoothOneBit as SmoothOneBi
 from privsample.mechanisms.randomized import RandomizedResponse as RandomizedResponse
 from privsample.mechanisms.release import Release as Release
 from privsample.mechanisms.release import to_arviz as to_arviz
+from privsample.mechanisms.selection.exponential import ExponentialMechanism as ExponentialMechanism
+from privsample.mechanisms.selection.exponential import PermuteAndFlip as PermuteAndFlip
+from privsample.mechanisms.selection.exponential import ReportNoisyMax as ReportNoisyMax
 from privsample.mechanisms.selection.repetition import ConditionalSelection as ConditionalSelection
 from privsample.mechanisms.selection.repetition import RepeatedSelection as RepeatedSelection
+from privsample.mechanisms.selection.utilities import CountUtility as CountUtility
+from privsample.mechanisms.selection.utilities import QuantileUtility as QuantileUtility
+from privsample.mechanisms.selection.utilities import StatedUtility as StatedUtility
+from privsample.mechanisms.selection.utilities import SummedUtility as SummedUtility
+from privsample.mechanisms.selection.utilities import Utility as Utility
 from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.subsampling import Subsampled as Subsampled

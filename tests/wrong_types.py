@@ -71,6 +71,7 @@ def instances() -> dict[type, Any]:
         ps.TradeoffAccountant(knots=np.array([[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]])),
         ps.NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(0, 1)),
         ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(0, 1), shape=2, scale=1),
+        *(ps.QuantileUtility(), ps.CountUtility()),
         *(ps.Beta(a=1, b=2), ps.Gamma(shape=1, rate=2), ps.Normal(location=0, scale=1), ps.Dirichlet(alpha=(1, 2))),
         *(ps.Binomial(maximum=3, rate=0.5), ps.Poisson(mean=2), ps.BetaBinomial(maximum=3, alpha=1, beta=2)),
         ps.TruncatedRepetitions(distribution=ps.Poisson(mean=2), maximum=4),

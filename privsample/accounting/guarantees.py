@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
-from privsample._logspace import half_square, log1mexp, product_up, resolved
+from privsample._checks import nonnegative, positive, positive_integer, probability
+from privsample._logspace import half_square, product_up, resolved
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, checked_divergence
+from privsample.accounting.loss.bounded_range import MOST_DRAWS, BoundedRangeEnvelope
+from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
-_UP = 1.0 + 2.0**-43  # exceeds the relative rounding error of a difference of logarithms, the smallest being S(2)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @frozen_value
@@ -202,38 +201,6 @@ class ZCDPAccountant(SizeFreeAccountant):
 
 
 @frozen_value
-class BoundedRangeEnvelope(Envelope):
-    """Envelope of all pairs whose privacy loss lies in an interval of length `loss_range`: the maximum of their curves.
-
-    Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
-    """
-
-    loss_range: float
-
-    @property
-    def max_divergence(self) -> float:
-        """The length of the interval, which is the largest possible privacy loss."""
-        return self.loss_range
-
-    def renyi(self, orders: FloatArray) -> FloatArray:
-        """The largest Rényi divergence: S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), e the
-        range.
-
-        Differences of S are computed as integrals of S' > 0, so nothing cancels; rounded up.
-        """
-        a, e = np.asarray(orders, dtype=np.float64), self.loss_range
-        s = a - 1.0
-        total = _sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s
-        return checked_divergence(np.minimum(total * _UP, e))
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log of [1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x, with e the range; log(1 - e^x) below -e."""
-        x = np.asarray(epsilon, dtype=np.float64)
-        inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
-        return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
-
-
-@frozen_value
 class BoundedRangeAccountant(SizeFreeAccountant):
     """Any mechanism whose privacy loss lies in an interval of known length, such as every exponential mechanism.
 
@@ -244,7 +211,10 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     Parameters
     ----------
     loss_range : float
-        Length of the interval, in nats, finite and > 0: the pure epsilon of one release.
+        Length of the interval, in nats, finite and > 0: the pure epsilon of one draw.
+    draws : int, default 1
+        Number of independent draws of the same mechanism from the same data, from 1 to 128. Their account is exact,
+        and smaller than that of `draws * account`, whose releases may have different worst cases.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {STATED}
@@ -252,7 +222,8 @@ class BoundedRangeAccountant(SizeFreeAccountant):
 
     Notes
     -----
-    Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021, Lemma 3.2 (zCDP).
+    Source: Dong, Durfee and Rogers 2020, Theorem 2 and section 4 (several draws); Cesar and Rogers 2021, Lemma 3.2
+    (zCDP). The proofs are in docs/notes/exponential.md, sections 1 and 2.
 
     Kind: exact for the dominating mechanism.
 
@@ -262,15 +233,21 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     >>> account = ps.BoundedRangeAccountant(loss_range=0.5)
     >>> account.pure_epsilon, round(float((10 * account).epsilon(1e-6)), 3)
     (0.5, 3.632)
+    >>> round(float(ps.BoundedRangeAccountant(loss_range=0.5, draws=10).epsilon(1e-6)), 3)
+    3.569
     """
 
     loss_range: float
+    draws: int = 1
     relation: Relation = AddRemove()
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
         set_fields(self, relation=related(self.relation))
-        set_fields(self, loss_range=resolved(positive(loss_range=self.loss_range)))
+        draws = positive_integer(draws=self.draws)
+        if not draws <= MOST_DRAWS:
+            raise ValueError(f"draws must be at most {MOST_DRAWS}, got {draws}; compose accounts of fewer draws")
+        set_fields(self, loss_range=resolved(positive(loss_range=self.loss_range)), draws=draws)
 
     @property
     def source(self) -> str:
@@ -279,29 +256,11 @@ class BoundedRangeAccountant(SizeFreeAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """The envelope of all such mechanisms; zCDP by Cesar and Rogers 2021, Lemma 3.2."""
-        envelope = BoundedRangeEnvelope(loss_range=self.loss_range)
-        return PrivacyBounds.from_pairs([envelope], zcdp=half_square(self.loss_range) / 4)
+        envelope = BoundedRangeEnvelope(loss_range=self.loss_range, draws=self.draws)
+        zcdp = float(product_up(half_square(self.loss_range) / 4, float(self.draws)))
+        return PrivacyBounds.from_pairs([envelope], zcdp=zcdp)
 
     def group(self, size: int) -> "BoundedRangeAccountant":
         """Groups have `size` times the range."""
         size = positive_integer(size=size)
         return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
-
-
-def _sinhc_growth(low: FloatArray, high: FloatArray, width: Real) -> FloatArray:
-    """S(high) - S(low) for high - low = width, S(x) = log(sinh(x/2)/(x/2)).
-
-    For close arguments the difference is the integral of S' by Gauss-Legendre quadrature, which avoids cancellation.
-    """
-    middle, half = (low + high)[..., None] / 2, np.asarray(width)[..., None] / 2
-    near = (_sinhc_slope(np.maximum(middle + half * _NODES, 0.0)) * half) @ _WEIGHTS
-    from_zero = np.maximum(low, 1e-9)  # S is below 1e-19 up to 1e-9, and log(0) is avoided
-    far = width / 2 + log1mexp(-high) - log1mexp(-from_zero) - np.log(high / from_zero)
-    return np.where(np.asarray(width) < 2.0, near, far)
-
-
-def _sinhc_slope(x: FloatArray) -> FloatArray:
-    """S'(x) = coth(x/2)/2 - 1/x, by its Taylor series near zero, where the two terms cancel."""
-    small, safe, square = np.minimum(x, 0.5), np.maximum(x, 0.5), np.minimum(x, 0.5) ** 2
-    series = 1 / 12 - square * (1 / 720 - square * (1 / 30240 - square * (1 / 1209600 - square / 47900160)))
-    return np.where(x < 0.5, small * series, 0.5 / np.tanh(safe / 2) - 1 / safe)

@@ -19,7 +19,7 @@ import numpy as np
 
 from privsample._serial import decode
 from privsample.cli.errors import nearest
-from privsample.cli.options import number, numbers, phrase, whole_number
+from privsample.cli.options import names, number, numbers, phrase, whole_number
 from privsample.mechanisms.arguments import Argument, arguments, command_name, field_of_kind, has_relation
 from privsample.mechanisms.discovery import classes_of
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -71,6 +71,8 @@ def _of_kind(kind: Any) -> Reader:
         return _one_of({str(part): part for part in parts})
     if origin is tuple and all(part in (int, float, ...) for part in parts):
         return _tuple_of(parts)
+    if origin is tuple and parts == (str, ...):
+        return names
     if origin is tuple and parts[1:] == (...,):
         return lambda text: tuple(value(parts[0], one) for one in _values(text))
     if origin is np.ndarray:

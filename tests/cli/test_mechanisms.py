@@ -50,6 +50,8 @@ def text(value):
             return name
         case np.ndarray():
             return ";".join(",".join(map(repr, row.tolist())) for row in np.atleast_2d(value))
+        case tuple() if value and isinstance(value[0], str):
+            return ",".join(value)
         case tuple() if value and not isinstance(value[0], (int, float)):
             return "".join(f"({text(one)}) " for one in value).strip()
         case tuple():

@@ -15,7 +15,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.discovery import mechanism_classes
 from privsample.mechanisms.examples import Example
 from privsample.simulations.audit import catalogue as home
-from privsample.simulations.audit.distance import check_neighbours
+from privsample.simulations.audit.distance import check_neighbours, check_statistics, innermost_statistical
 from tests.mechanisms.examples import EXAMPLES, MECHANISMS, data_for, each_example, each_mechanism
 
 CLASSES = mechanism_classes()
@@ -92,11 +92,11 @@ def test_worst_neighbours_are_neighbours_that_can_be_drawn_from(mechanism, rng):
 
 def check_records_or_statistics(mechanism, relation, datasets):
     """Datasets of records differ in one; a statistic has a public shape, and is moved within its sensitivity."""
-    shape = getattr(mechanism, "shape", getattr(getattr(mechanism, "base", None), "shape", None))
-    if shape is None:
+    innermost = innermost_statistical(mechanism)
+    if innermost is None:
         check_neighbours(relation, *datasets, 1)
     else:
-        assert all(np.shape(data) == shape for data in datasets)
+        check_statistics(innermost, *datasets, 1)
 
 
 @each_mechanism

@@ -17,7 +17,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.chords import RenyiChords
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
-from privsample.accounting.guarantees import BoundedRangeEnvelope
+from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily

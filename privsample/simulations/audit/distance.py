@@ -9,9 +9,11 @@ import numpy as np
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.postprocessing.diffusion import DiffusionMechanism
+from privsample.mechanisms.selection.exponential import CandidateSelection
+from privsample.mechanisms.selection.utilities import StatedUtility
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
-Statistical = GaussianMechanism | LaplaceMechanism | DiffusionMechanism
+Statistical = GaussianMechanism | LaplaceMechanism | DiffusionMechanism | CandidateSelection
 
 
 def check_neighbours(relation: Relation, first: Any, second: Any, group: int) -> None:
@@ -77,6 +79,9 @@ def innermost_statistical(mechanism: Mechanism) -> Statistical | None:
     """Return the innermost base of a mechanism if it reads a statistic instead of records, else None."""
     while (base := getattr(mechanism, "base", None)) is not None:
         mechanism = base
+    if isinstance(mechanism, CandidateSelection):
+        stated = isinstance(mechanism.utility, StatedUtility) and mechanism.utility.function is None
+        return mechanism if stated else None
     return mechanism if isinstance(mechanism, Statistical) else None
 
 
@@ -84,6 +89,16 @@ def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int
     """Check that statistics differ by at most `group` sensitivities. Raises: ValueError, SchemaError."""
     for statistic in (first, second):
         mechanism.validate(statistic)
+    if isinstance(mechanism, CandidateSelection):
+        _check_utilities(mechanism, first, second, group)
+    else:
+        _check_distance(mechanism, first, second, group)
+
+
+def _check_distance(
+    mechanism: GaussianMechanism | LaplaceMechanism | DiffusionMechanism, first: Any, second: Any, group: int
+) -> None:
+    """Check that statistics differ by at most `group` sensitivities in the norm of the noise."""
     kind = 1 if isinstance(mechanism, LaplaceMechanism) else 2
     change = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     apart, most = float(np.linalg.norm(change.ravel(), kind)), mechanism.sensitivity * group
@@ -91,6 +106,17 @@ def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int
         raise ValueError(
             f"the statistics of neighbours must differ, by at most the sensitivity in the L{kind} norm: they are "
             f"{apart:g} apart, at most {most:g} is allowed"
+        )
+
+
+def _check_utilities(mechanism: CandidateSelection, first: Any, second: Any, group: int) -> None:
+    """Check that the changes of utilities differ between candidates, by no more than is accounted for."""
+    change = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
+    apart, most = float(np.ptp(change)), mechanism.utility.change_range(mechanism.relation) * group
+    if not 0.0 < apart <= most * (1 + 1e-12):
+        raise ValueError(
+            "the changes of utilities between neighbours must differ between candidates, by no more than the account "
+            f"states: they differ by up to {apart:g}, at most {most:g} is allowed"
         )
 
 

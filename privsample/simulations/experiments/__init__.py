@@ -61,6 +61,7 @@ NAMES = {
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
+    "candidate-selection": "candidate_selection:EXPERIMENT",
 }
 
 # Published figures that are panels of the picture of another name.
