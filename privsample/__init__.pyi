@@ -50,6 +50,7 @@ from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
 from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
+from privsample.distributions.finite_repetitions import TabulatedRepetitions as TabulatedRepetitions
 from privsample.distributions.finite_repetitions import TruncatedRepetitions as TruncatedRepetitions
 from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
