@@ -64,6 +64,9 @@ from privsample.distributions.noise import DiscreteGaussianNoise as DiscreteGaus
 from privsample.distributions.noise import DiscreteLaplaceNoise as DiscreteLaplaceNoise
 from privsample.distributions.noise import GaussianNoise as GaussianNoise
 from privsample.distributions.noise import LaplaceNoise as LaplaceNoise
+from privsample.distributions.own_schemes import CoupledScheme as CoupledScheme
+from privsample.distributions.own_schemes import SampleCoupling as SampleCoupling
+from privsample.distributions.own_schemes import TableSampling as TableSampling
 from privsample.distributions.parametric.conjugate import Beta as Beta
 from privsample.distributions.parametric.conjugate import Dirichlet as Dirichlet
 from privsample.distributions.parametric.conjugate import Gamma as Gamma

@@ -43,7 +43,7 @@ class SamplingPart:
     Examples
     --------
     >>> import privsample as ps
-    >>> ((part,),) = ps.WithoutReplacement(n=10, m=2).parts(ps.ReplaceOne(n=10))
+    >>> ((part,),) = ps.WithoutReplacement(n=10, m=2).parts(ps.ReplaceOne(n=2), ps.ReplaceOne(n=10))
     >>> part.rate, part.log_weight
     (0.2, 0.0)
     """
@@ -65,19 +65,21 @@ class SamplingPart:
 class RecordCopies:
     """Distribution of the number of copies of one record in a sample.
 
-    numbers: the possible numbers, shape (k,). log_masses: their log probabilities, shape (k,). position: that of the
-    record in the data, or None if all are equal.
+    numbers: the possible numbers, shape (k,). log_masses: their log probabilities, shape (k,). sample_size: the number
+    of sampled records, or None if it is random. position: that of the record in the data, or None if all are equal.
     """
 
     numbers: FloatArray
     log_masses: FloatArray
+    sample_size: int | None
     position: int | None = None
 
     @classmethod
-    def once(cls, rate: float, position: int | None = None) -> "RecordCopies":
+    def once(cls, rate: float, sample_size: int | None, position: int | None = None) -> "RecordCopies":
         """The record is sampled once with probability `rate`, and otherwise not at all."""
         with np.errstate(divide="ignore"):
-            return cls(numbers=np.arange(2.0), log_masses=np.log([1 - rate, rate]), position=position)
+            logs = np.log([1 - rate, rate])
+        return cls(numbers=np.arange(2.0), log_masses=logs, sample_size=sample_size, position=position)
 
 
 Alternatives = tuple[tuple[SamplingPart, ...], ...]
@@ -112,7 +114,7 @@ class Scheme(ABC):
     ...     def conversions(self, base):
     ...         return ((base, base),)
     ...
-    ...     def parts(self, relation):
+    ...     def parts(self, base, relation):
     ...         return ((ps.SamplingPart(rate=1.0, log_weight=np.log(self.rate)),),)
     >>> base = ps.LaplaceAccountant(sensitivity=1, scale=1)
     >>> account = ps.SubsampledAccountant(base=base, scheme=AllOrNothing(rate=0.1))
@@ -157,13 +159,15 @@ class Scheme(ABC):
         """
 
     @abstractmethod
-    def parts(self, relation: Relation) -> Alternatives:
+    def parts(self, base: Relation, relation: Relation) -> Alternatives:
         """The terms of the bound under the relation of the subsampled mechanism.
 
         Parameters
         ----------
+        base : Relation
+            The relation of the base, the first of one of the `conversions`.
         relation : Relation
-            The second relation of one of the `conversions`.
+            The relation of the result, the second of the same pair.
 
         Returns
         -------
@@ -175,8 +179,8 @@ class Scheme(ABC):
     def copies_of_one_record(self) -> RecordCopies | None:
         """How often a record that is sampled most is in the sample; None, the default, if the scheme does not tell.
 
-        Audits of noisy sums use it to compute the privacy loss. The size of the sample must not depend on it, except
-        for `PoissonSampling`.
+        Audits of noisy sums use it to compute the privacy loss. If the sample size is random, the number of the other
+        sampled records must not depend on it.
 
         Returns
         -------
@@ -199,7 +203,8 @@ def _short(relation: Relation) -> str:
     return f"ReplaceOne(n={relation.n})" if isinstance(relation, ReplaceOne) else type(relation).__name__
 
 
-def _unit(base: Relation) -> str:
+def unit_of(base: Relation) -> str:
+    """The unit of a relation."""
     return base.unit if isinstance(base, (AddRemove, ReplaceOne)) else "record"
 
 
@@ -236,7 +241,7 @@ class PoissonSampling(Scheme):
 
     def conversions(self, base: Relation) -> Conversions:
         """AddRemove to AddRemove, or ReplaceOne(n) to ReplaceOne(n) for a base that holds for every size."""
-        unit, size = _unit(base), base.n if isinstance(base, ReplaceOne) else 1
+        unit, size = unit_of(base), base.n if isinstance(base, ReplaceOne) else 1
         return (AddRemove(unit=unit), AddRemove(unit=unit)), (ReplaceOne(n=size, unit=unit),) * 2
 
     def conversion_rule(self, base: Relation) -> str:
@@ -244,8 +249,9 @@ class PoissonSampling(Scheme):
         del base
         return "AddRemove to AddRemove, or ReplaceOne(n) to ReplaceOne(n) with relation=ReplaceOne(n=n)"
 
-    def parts(self, relation: Relation) -> Alternatives:
+    def parts(self, base: Relation, relation: Relation) -> Alternatives:
         """The rate, or given each sample size k under ReplaceOne(n), k/n (subsampling.md)."""
+        del base
         if not isinstance(relation, ReplaceOne):
             return ((SamplingPart(rate=resolved(self.rate)),),)
         n = relation.n
@@ -254,7 +260,7 @@ class PoissonSampling(Scheme):
 
     def copies_of_one_record(self) -> RecordCopies:
         """Once with probability `rate`."""
-        return RecordCopies.once(self.rate)
+        return RecordCopies.once(self.rate, None)
 
     @property
     def source(self) -> str:
@@ -304,17 +310,17 @@ class WithoutReplacement(Scheme):
 
     def conversions(self, base: Relation) -> Conversions:
         """ReplaceOne(m) to ReplaceOne(n)."""
-        unit = _unit(base)
+        unit = unit_of(base)
         return ((ReplaceOne(n=self.m, unit=unit), ReplaceOne(n=self.n, unit=unit)),)
 
-    def parts(self, relation: Relation) -> Alternatives:
+    def parts(self, base: Relation, relation: Relation) -> Alternatives:
         """The sampling fraction m/n."""
-        del relation
+        del base, relation
         return ((SamplingPart(rate=self.m / self.n),),)
 
     def copies_of_one_record(self) -> RecordCopies:
         """Once with probability m/n."""
-        return RecordCopies.once(self.m / self.n)
+        return RecordCopies.once(self.m / self.n, self.m)
 
     @property
     def source(self) -> str:
@@ -362,7 +368,7 @@ class WithReplacement(Scheme):
 
     def conversions(self, base: Relation) -> Conversions:
         """ReplaceOne(m) to ReplaceOne(n), or to AddRemove if n > 1."""
-        unit = _unit(base)
+        unit = unit_of(base)
         own = ReplaceOne(n=self.m, unit=unit)
         replaced: Conversions = ((own, ReplaceOne(n=self.n, unit=unit)),)
         return replaced if self.n == 1 else (*replaced, (own, AddRemove(unit=unit)))
@@ -372,9 +378,9 @@ class WithReplacement(Scheme):
         del base
         return f"ReplaceOne(n={self.m}) to ReplaceOne(n={self.n}), or to AddRemove with relation=AddRemove() and n > 1"
 
-    def parts(self, relation: Relation) -> Alternatives:
+    def parts(self, base: Relation, relation: Relation) -> Alternatives:
         """One part for each number k of copies of the record, given at least one."""
-        del relation
+        del base, relation
         n, m = self.n, self.m
         share = float(-np.expm1(m * np.log1p(-1.0 / n))) if n > 1 else 1.0
         each = count_blocks(m, 1.0 / n)
@@ -385,7 +391,8 @@ class WithReplacement(Scheme):
         from scipy import stats
 
         numbers = np.arange(self.m + 1.0)
-        return RecordCopies(numbers=numbers, log_masses=np.asarray(stats.binom.logpmf(numbers, self.m, 1 / self.n)))
+        logs = np.asarray(stats.binom.logpmf(numbers, self.m, 1 / self.n))
+        return RecordCopies(numbers=numbers, log_masses=logs, sample_size=self.m)
 
     @property
     def source(self) -> str:
@@ -423,7 +430,7 @@ class StratifiedSampling(Scheme):
     >>> import privsample as ps
     >>> scheme = ps.StratifiedSampling(sizes=(6, 4), samples=(2, 1))
     >>> drawn = scheme.draw(10, np.random.default_rng(1))
-    >>> (drawn[:2] < 6).all(), 6 <= drawn[2] < 10
+    >>> bool((drawn[:2] < 6).all()), bool(6 <= drawn[2] < 10)
     (True, True)
     """
 
@@ -457,12 +464,12 @@ class StratifiedSampling(Scheme):
 
     def conversions(self, base: Relation) -> Conversions:
         """ReplaceOne(m) to ReplaceOne(n), for the total numbers of records."""
-        unit = _unit(base)
+        unit = unit_of(base)
         return ((ReplaceOne(n=self.m, unit=unit), ReplaceOne(n=self.n, unit=unit)),)
 
-    def parts(self, relation: Relation) -> Alternatives:
+    def parts(self, base: Relation, relation: Relation) -> Alternatives:
         """The largest sampling fraction of a stratum, which costs most (subsampling.md, "Strata")."""
-        del relation
+        del base, relation
         rates = (sampled / size for size, sampled in zip(self.sizes, self.samples, strict=True) if size)
         return ((SamplingPart(rate=max(rates)),),)
 
@@ -470,7 +477,7 @@ class StratifiedSampling(Scheme):
         """Once, in the stratum with the largest sampling fraction."""
         rates = [sampled / size if size else 0.0 for size, sampled in zip(self.sizes, self.samples, strict=True)]
         worst = int(np.argmax(rates))
-        return RecordCopies.once(rates[worst], position=sum(self.sizes[:worst]))
+        return RecordCopies.once(rates[worst], self.m, position=sum(self.sizes[:worst]))
 
     @property
     def source(self) -> str:

@@ -94,8 +94,8 @@ def sum_neighbours(
         check_simulated(rest)
     others = f"{describe_records(rest, common)} and " if rest else ""
     loss, copied = None, scheme.copies_of_one_record()
-    if group == 1 and copied is not None and (rest == 0 or not poisson or not np.any(worst.contributions[0])):
-        loss = _mixture_loss(copied, 0 if poisson else scheme.m, noise, worst.contributions)  # type: ignore[attr-defined]
+    if group == 1 and copied is not None and (rest == 0 or copied.sample_size or not np.any(worst.contributions[0])):
+        loss = _mixture_loss(copied, noise, worst.contributions)
     place = min(copied.position, rest) if copied is not None and copied.position is not None else rest
 
     def dataset(own: FloatArray, count: int) -> Dataset:
@@ -114,11 +114,10 @@ def sum_neighbours(
     )
 
 
-def _mixture_loss(
-    copied: RecordCopies, taken: int, noise: Noise, contributions: tuple[FloatArray, FloatArray, FloatArray]
-) -> Loss:
+def _mixture_loss(copied: RecordCopies, noise: Noise, contributions: tuple[FloatArray, FloatArray, FloatArray]) -> Loss:
     """The log ratio, in nats, of two mixtures over the number of times that the differing record is in the sample."""
     common, first, second = contributions
+    taken = copied.sample_size or 0  # if it is random, the common record adds nothing
 
     def log_density(noisy: FloatArray, record: FloatArray) -> FloatArray:
         parts = [

@@ -12,6 +12,7 @@ from privsample._entropy import draw_with_entropy_check
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.own_schemes import TableSampling
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.schemes import (
     PoissonSampling,
@@ -57,7 +58,8 @@ class Subsampled(Wrapper):
     base : Mechanism
         The mechanism that runs on the sample.
     scheme : Scheme
-        The sampling scheme: `PoissonSampling`, `WithoutReplacement` or `WithReplacement`.
+        The sampling scheme: `PoissonSampling`, `WithoutReplacement`, `WithReplacement`, `StratifiedSampling`,
+        `TableSampling`, or a `Scheme` of your own.
     relation : Relation, optional
         The neighbouring relation of all records. None derives it from the base and the scheme.
 
@@ -160,6 +162,11 @@ class Subsampled(Wrapper):
                 NoisyStatistics(model=model, n=2, scale=0.5),
                 StratifiedSampling(sizes=(5, 5), samples=(1, 1)),
                 StratifiedSampling(sizes=(1, 1), samples=(1, 1)),
+            ),
+            "sample-from-a-table": (
+                GaussianSum(bounds=(0, 1), noise_std=0.5, relation=ReplaceOne(n=2)),
+                TableSampling(n=8, samples=((0, 1), (2, 3), (4, 5), (6, 7))),
+                TableSampling(n=2, samples=((0, 1),)),
             ),
             "sampled-tempered-posterior": (
                 TemperedPosterior(model=model, n=1, temperature=1.0, truncation=0.01),

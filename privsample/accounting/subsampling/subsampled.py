@@ -117,7 +117,7 @@ class SubsampledAccountant(Accountant):
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
         assert self.relation is not None
-        return self.scheme.parts(self.relation)
+        return self.scheme.parts(self.base.relation, self.relation)
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
