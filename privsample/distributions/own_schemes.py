@@ -138,7 +138,7 @@ class TableSampling(Scheme, Memo):
         groups = [
             (size, masses, Fraction(sum(masses.values()), total)) for size, masses in by_size.items() if size != 0
         ]
-        places = sorted({place for sample in self._masses for place in sample}, key=int)
+        places = sorted({place for sample in self.samples for place in sample})
         cases = {
             tuple((size, weight, *_replaced(masses, place, base)) for size, masses, weight in groups)
             for place in places
@@ -289,8 +289,7 @@ class SampleCoupling:
             set_fields(self, **{name: _distribution(getattr(self, name), name)})
         for name in ("to_common", "between"):
             if (joint := getattr(self, name)) is not None:
-                pairs = {(sorted_sample(one), sorted_sample(other)): p for (one, other), p in joint.items()}
-                set_fields(self, **{name: dict(zip(pairs, _checked(pairs, name), strict=True))})
+                set_fields(self, **{name: _joint_distribution(joint, name)})
                 self._check_marginals(name)
 
     @property
@@ -303,7 +302,7 @@ class SampleCoupling:
         here, there = (
             {s: p - common[s] for s, p in each.items() if p - common[s] > p * _ROUNDING} for each in (one, other)
         )
-        return sum(here.values(), zero), *(whole_masses(masses) for masses in (common, here, there))
+        return sum(here.values(), zero), whole_masses(common), whole_masses(here), whole_masses(there)
 
     def _check_marginals(self, name: str) -> None:
         """Raise ValueError unless a given coupling has ω1, and ω0 or ω1', as its marginals."""
@@ -466,6 +465,16 @@ def _distribution(given: Table, name: str) -> dict[Sample, float]:
     found: dict[Sample, float] = defaultdict(float)
     for sample, p in zip(given, _checked(given, name), strict=True):
         found[sorted_sample(sample)] += p
+    return dict(found)
+
+
+def _joint_distribution(given: Joint, name: str) -> dict[tuple[Sample, Sample], float]:
+    """The joint probabilities of pairs of multisets. Raises TypeError or ValueError."""
+    if not (isinstance(given, Mapping) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in given)):
+        raise TypeError(f"{name} must map pairs (sample, sample) to probabilities, got {type(given).__name__}")
+    found: dict[tuple[Sample, Sample], float] = defaultdict(float)
+    for (one, other), p in zip(given, _checked(given, name), strict=True):
+        found[sorted_sample(one), sorted_sample(other)] += p
     return dict(found)
 
 

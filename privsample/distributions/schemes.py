@@ -6,7 +6,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, finite, listed, number, open_unit_interval, positive_integer, whole_number
+from privsample._checks import (
+    FloatArray,
+    finite,
+    listed,
+    nonnegative_integer,
+    number,
+    open_unit_interval,
+    positive_integer,
+    whole_number,
+)
 from privsample._logspace import resolved
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.count_blocks import count_blocks
@@ -59,6 +68,9 @@ class SamplingPart:
             raise ValueError(f"log_weight must be the log of a probability, <= 0, got {self.log_weight!r}")
         if self.group is not None:
             set_fields(self, group=positive_integer(group=self.group))
+        if self.sizes is not None:
+            low, high = (nonnegative_integer(sizes=size) for size in _two(self.sizes))
+            set_fields(self, sizes=(low, high))
 
 
 @frozen_value
@@ -80,6 +92,12 @@ class RecordCopies:
         with np.errstate(divide="ignore"):
             logs = np.log([1 - rate, rate])
         return cls(numbers=np.arange(2.0), log_masses=logs, sample_size=sample_size, position=position)
+
+
+def _two(sizes: object) -> tuple[object, object]:
+    if len(found := listed(sizes=sizes)) != 2:
+        raise ValueError(f"sizes must be the smallest and the largest size, got {len(found)} numbers")
+    return found[0], found[1]
 
 
 Alternatives = tuple[tuple[SamplingPart, ...], ...]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator
+from privsample._checks import FloatArray, generator, positive_integer
 from privsample._entropy import check_entropy, draw_with_entropy_check
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
@@ -301,6 +301,7 @@ class Mechanism(Memo, ABC):
                 "for noise on a sum use GaussianSum, LaplaceSum or ClippedSum, and a mechanism of your own declares "
                 "record_format, such as ColumnFormat()"
             )
+        size = positive_integer(size=size)
         named: Any = self
         if "n" in getattr(type(self), "__dataclass_fields__", ()):
             return replace(named, n=size)

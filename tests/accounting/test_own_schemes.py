@@ -337,6 +337,8 @@ def test_both_orders_of_a_stated_pair_count():
         (lambda: ps.SamplingPart(rate=0.5, log_weight=0.1), ValueError, "log of a probability"),
         (lambda: ps.SamplingPart(rate=0.0), ValueError, "rate"),
         (lambda: ps.SamplingPart(rate=0.5, group=0), ValueError, "group"),
+        (lambda: ps.SamplingPart(rate=0.5, sizes=(1, 2, 3)), ValueError, "smallest and the largest size, got 3"),
+        (lambda: ps.SampleCoupling(**REPLACED, between={"bx": 1.0}), TypeError, "between must map pairs"),
     ],
 )  # fmt: skip
 def test_what_is_no_scheme(build, error, words):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, number, positive, positive_integer
+from privsample._checks import FloatArray, nonnegative_integer, number, positive, positive_integer
 from privsample._logspace import half_square, resolved
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -199,6 +199,7 @@ class TemperedAccountant(Accountant):
         The strong convexity of the posterior increases with the number of records, and the range of the loss does not
         depend on it (tempered.md, sections 1 and 2). The maxima over all datasets hold for one number only.
         """
+        low, high = nonnegative_integer(low=low), positive_integer(high=high)
         least = replace(self, n=max(low, 1))
         return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
 

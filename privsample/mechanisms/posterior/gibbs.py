@@ -239,6 +239,7 @@ class PrivateGibbsHMM(Mechanism):
         TypeError
             If several steps hold records and `size` differs from their total.
         """
+        size = positive_integer(size=size)
         if size == self.n:
             return self
         if self.record_strata is not None:
