@@ -468,7 +468,7 @@ def _distribution(given: Table, name: str) -> dict[Sample, float]:
     return dict(found)
 
 
-def _joint_distribution(given: Joint, name: str) -> dict[tuple[Sample, Sample], float]:
+def _joint_distribution(given: Any, name: str) -> dict[tuple[Sample, Sample], float]:
     """The joint probabilities of pairs of multisets. Raises TypeError or ValueError."""
     if not (isinstance(given, Mapping) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in given)):
         raise TypeError(f"{name} must map pairs (sample, sample) to probabilities, got {type(given).__name__}")

@@ -213,7 +213,18 @@ class Scheme(ABC):
         return "Balle, Barthe and Gaboardi 2018, Theorems 2 and 7, with stated couplings"
 
     def conversion_rule(self, base: Relation) -> str:
-        """The pairs of relations in words, for messages."""
+        """The pairs of relations in words, for messages.
+
+        Parameters
+        ----------
+        base : Relation
+            The relation of a base, which need not be one of those that match.
+
+        Returns
+        -------
+        str
+            By default, the `conversions` one after the other.
+        """
         return " or ".join(f"{_short(one)} to {_short(other)}" for one, other in self.conversions(base))
 
 
