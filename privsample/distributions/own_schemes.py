@@ -313,7 +313,7 @@ class SampleCoupling:
             total, marginal = sum(masses.values()), Counter[Sample]()
             for pair, p in given.items():
                 marginal[pair[side]] += p  # type: ignore[assignment]
-            for sample in {*masses, *marginal}:
+            for sample in dict.fromkeys([*masses, *marginal]):
                 expected = masses.get(sample, 0) / total if total else 0.0
                 if not abs(marginal[sample] - expected) <= _SUM_TOLERANCE:
                     raise ValueError(
