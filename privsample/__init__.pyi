@@ -51,6 +51,7 @@ from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
 from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
+from privsample.distributions.finite_repetitions import TabulatedRepetitions as TabulatedRepetitions
 from privsample.distributions.finite_repetitions import TruncatedRepetitions as TruncatedRepetitions
 from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
@@ -64,6 +65,9 @@ from privsample.distributions.noise import DiscreteGaussianNoise as DiscreteGaus
 from privsample.distributions.noise import DiscreteLaplaceNoise as DiscreteLaplaceNoise
 from privsample.distributions.noise import GaussianNoise as GaussianNoise
 from privsample.distributions.noise import LaplaceNoise as LaplaceNoise
+from privsample.distributions.own_schemes import CoupledScheme as CoupledScheme
+from privsample.distributions.own_schemes import SampleCoupling as SampleCoupling
+from privsample.distributions.own_schemes import TableSampling as TableSampling
 from privsample.distributions.parametric.conjugate import Beta as Beta
 from privsample.distributions.parametric.conjugate import Dirichlet as Dirichlet
 from privsample.distributions.parametric.conjugate import Gamma as Gamma
@@ -74,11 +78,18 @@ from privsample.distributions.posterior_shifts import GammaRateShift as GammaRat
 from privsample.distributions.posterior_shifts import GammaShapeShift as GammaShapeShift
 from privsample.distributions.posterior_shifts import NormalShift as NormalShift
 from privsample.distributions.profile_graph import ProfileGraph as ProfileGraph
+from privsample.distributions.record_format import ColumnFormat as ColumnFormat
+from privsample.distributions.record_format import LabelledFormat as LabelledFormat
+from privsample.distributions.record_format import RecordFormat as RecordFormat
+from privsample.distributions.record_format import RowFormat as RowFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity as RecordSensitivity
 from privsample.distributions.repetitions import Binomial as Binomial
 from privsample.distributions.repetitions import Poisson as Poisson
 from privsample.distributions.repetitions import TruncatedNegativeBinomial as TruncatedNegativeBinomial
 from privsample.distributions.schemes import PoissonSampling as PoissonSampling
+from privsample.distributions.schemes import SamplingPart as SamplingPart
+from privsample.distributions.schemes import Scheme as Scheme
+from privsample.distributions.schemes import StratifiedSampling as StratifiedSampling
 from privsample.distributions.schemes import WithoutReplacement as WithoutReplacement
 from privsample.distributions.schemes import WithReplacement as WithReplacement
 from privsample.distributions.steps.losses import LogisticLoss as LogisticLoss

@@ -95,6 +95,12 @@ def instances() -> dict[type, Any]:
         *(ps.LaplaceNoise(scale=1), ps.WithReplacement(n=4, m=2), ps.WithoutReplacement(n=4, m=2)),
         *(
             ps.PoissonSampling(rate=0.5),
+            ps.StratifiedSampling(sizes=(3, 2), samples=(1, 1)),
+            ps.TableSampling(n=2, samples=((0,), (1,)), probabilities=(0.5, 0.5)),
+            ps.SampleCoupling(first={"a": 1.0}, second={"b": 1.0}, between={("a", "b"): 1.0}),
+            ps.SamplingPart(rate=0.5, group=1, sizes=(1, 2)),
+            *(ps.ColumnFormat(names=("a", "b")), ps.RowFormat(width=2), ps.LabelledFormat(features=2)),
+            ps.TabulatedRepetitions(probabilities=(0.5, 0.5)),
             ps.PrivateStatistics(release=release),
             ps.CuratorNotes(title="t", facts={"a": 1}),
         ),

@@ -1,18 +1,25 @@
 """Distributions of the number of repetitions with finite support, whose functions are sums over their masses."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from privsample._checks import FloatArray, open_unit_interval, positive, positive_integer
+from privsample._checks import FloatArray, listed, number, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
+from privsample.distributions.repetitions import FIXED_NUMBER, RepetitionDistribution, check_repetition_distribution
 
 _MOST_REPETITIONS = 100_000
 _BLOCK = 1 << 22
+_SUM_TOLERANCE = 1e-9  # of the sum of all probabilities, which are then normalized
+_COEFFICIENT_ERROR = 1e-15  # of a Fourier coefficient of a function of modulus 1, on 2^19 points at most
+# The masses of the upper half of the table contribute at least this multiple of what the quarter before contributes to
+# the mean if the mean is infinite: masses that decrease as k^-2 contribute as much.
+_HEAVY = 0.9
 _LEAST_KEPT = 1e-3  # a draw takes at most a thousand proposals on average
 
 
@@ -66,6 +73,29 @@ class _FiniteSupport(RepetitionDistribution):
         """log of the sum of P(K = k) x^k."""
         k, log_mass = self._support
         return _log_sum(log_mass, k, np.asarray(log_x))
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Bounds by the ratios of neighbouring masses, of which the curvature is a weighted mean.
+
+        f' has the coefficients a_j = (j + 1) P(K = j + 1), and f''/f' is the mean of (j + 1) a_(j + 1)/a_j with weights
+        a_j x^j. The terms beyond a cut J have at most the total weight that they have at x = 1, and there contribute at
+        most the sum of (j + 1) a_(j + 1) beyond J over the sum of a_j up to J. The cut is chosen for each bound
+        (docs/notes/selection.md, section 4).
+        """
+        k, log_mass = self._support
+        a = k[1:] * np.exp(log_mass[1:])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.append(k[1:-1] * a[1:], 0.0) / a
+        ratio = np.where(np.isnan(ratio), 0.0, ratio)  # 0/0: the term has no weight, and its numerator is 0
+        up_to, rises = np.cumsum(a), np.append(k[1:-1] * a[1:], 0.0)
+        beyond, more = (np.append(np.cumsum(terms[::-1])[::-1][1:], 0.0) for terms in (a, rises))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            highest = np.maximum.accumulate(ratio) + more / up_to
+            lowest = np.minimum.accumulate(np.where(a > 0.0, ratio, np.inf)) * (1.0 - beyond / up_to[-1])
+        highest, lowest = np.where(up_to > 0.0, highest, np.inf), np.where(up_to > 0.0, lowest, 0.0)
+        rounding = 1e-14 + self.rounding
+        return float(lowest.max() * (1.0 - rounding)), float(highest.min() * (1.0 + rounding))
 
     def tilted(self, keep: float) -> RepetitionDistribution:
         """The distribution whose masses are multiplied by keep^k and normalised."""
@@ -131,6 +161,186 @@ class BetaBinomial(_FiniteSupport):
     def sample(self, rng: np.random.Generator) -> int:
         """Draw the rate, then the number of repetitions."""
         return int(rng.binomial(self.maximum, rng.beta(self.alpha, self.beta)))
+
+
+@frozen_value
+class TabulatedRepetitions(_FiniteSupport):
+    """Any distribution of the number of repetitions with finite support, given by its probabilities.
+
+    `from_mass` tabulates a probability mass function and `from_pgf` a probability generating function.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        The probabilities of 0, 1, 2, ... repetitions: finite, >= 0, with sum 1 up to 1e-9, after which they are
+        normalized; at most 100 001 of them. At least two are > 0, since a fixed number of repetitions is refused.
+
+    Raises
+    ------
+    TypeError
+        If the probabilities are not a list of numbers.
+    ValueError
+        If they are not a probability mass function, or that of a fixed number.
+
+    Notes
+    -----
+    Source: Papernot and Steinke 2022, Lemma 7, for any distribution with a finite mean.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> repetitions = ps.TabulatedRepetitions(probabilities=(0, 0.5, 0.3, 0.2))
+    >>> round(repetitions.mean, 12), repetitions.maximum
+    (1.7, 3)
+    """
+
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        masses = np.array(
+            [number(**{f"probabilities[{k}]": p}) for k, p in enumerate(listed(probabilities=self.probabilities))]
+        )
+        if len(masses) > _MOST_REPETITIONS + 1:
+            raise ValueError(f"probabilities must be at most {_MOST_REPETITIONS + 1} numbers, got {len(masses)}")
+        if not (np.isfinite(masses) & (masses >= 0.0)).all():
+            at = int(np.argmin(np.isfinite(masses) & (masses >= 0.0)))
+            raise ValueError(f"probabilities must be finite and >= 0, got {float(masses[at])!r} for {at} repetitions")
+        total = math.fsum(masses)
+        if not abs(total - 1.0) <= _SUM_TOLERANCE:
+            raise ValueError(
+                f"probabilities must sum to 1, got a sum of {total:.12g}; divide them by their sum, or list the rest"
+            )
+        if np.count_nonzero(masses) < 2:
+            raise ValueError(FIXED_NUMBER.format("probabilities", f"all mass on {int(masses.argmax())} repetitions"))
+        masses = np.trim_zeros(masses, "b")
+        set_fields(self, probabilities=tuple((masses / total).tolist()))
+
+    @classmethod
+    def from_mass(cls, mass: Callable[[int], float], *, maximum: int) -> Self:
+        """The distribution with this probability mass function.
+
+        Parameters
+        ----------
+        mass : function of int
+            Maps the number k of repetitions to P(K = k).
+        maximum : int
+            Largest k that is tabulated, from 1 to 100 000. The probability beyond it must be at most 1e-9.
+
+        Returns
+        -------
+        TabulatedRepetitions
+            The table, from which the number of repetitions is also drawn.
+
+        Raises
+        ------
+        ValueError
+            If the masses up to `maximum` do not sum to one, for example because the tail is heavy.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> repetitions = ps.TabulatedRepetitions.from_mass(lambda k: 0.5**k if k else 0.0, maximum=60)
+        >>> round(repetitions.mean, 12)
+        2.0
+        """
+        k = range(_checked_maximum(maximum) + 1)
+        masses = np.array([number(**{f"mass({at})": mass(at)}) for at in k])
+        return cls(probabilities=tuple(_complete(masses, "mass")))
+
+    @classmethod
+    def from_pgf(cls, pgf: Callable[[NDArray[np.complex128]], ArrayLike], *, maximum: int) -> Self:
+        """The distribution with this probability generating function f(x) = E x^K.
+
+        Parameters
+        ----------
+        pgf : function of a complex array
+            Maps an array of complex numbers on the unit circle to f, elementwise.
+        maximum : int
+            Largest number of repetitions that is tabulated, from 1 to 100 000. The probability beyond it must be at
+            most 1e-9.
+
+        Returns
+        -------
+        TabulatedRepetitions
+            The table, from which the number of repetitions is also drawn.
+
+        Raises
+        ------
+        ValueError
+            If f(1) is not 1, if a coefficient of f is negative or not real, or if too much mass lies beyond `maximum`.
+
+        Notes
+        -----
+        The masses are the Fourier coefficients of f on the unit circle, from values at a power of two of at least
+        4 (maximum + 1) points. A coefficient is the sum of the masses of k, k + N, k + 2N, ..., with N points
+        (docs/notes/selection.md, section 1).
+
+        Examples
+        --------
+        >>> import numpy as np, privsample as ps
+        >>> repetitions = ps.TabulatedRepetitions.from_pgf(lambda x: np.exp(3 * (x - 1)), maximum=60)
+        >>> round(repetitions.mean, 12)
+        3.0
+        """
+        most = _checked_maximum(maximum)
+        count = 1 << int(4 * (most + 1) - 1).bit_length()
+        points = np.exp(2j * np.pi * np.arange(count) / count)
+        points[0] = 1.0
+        values = np.asarray(pgf(points), dtype=np.complex128)
+        if values.shape != points.shape:
+            raise ValueError(f"pgf must map an array of shape {points.shape} to one value each, got {values.shape}")
+        if not np.isfinite(values).all():
+            raise ValueError("pgf must be finite on the unit circle, where |f(x)| <= f(1) = 1")
+        if not abs(values[0] - 1.0) <= _SUM_TOLERANCE:
+            raise ValueError(f"pgf must be 1 at x = 1, where it is the sum of all masses, got {values[0]:.12g}")
+        found = np.fft.fft(values) / count
+        wrong = (np.abs(found.imag) > _COEFFICIENT_ERROR) | (found.real < -_COEFFICIENT_ERROR)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ValueError(
+                f"pgf must have coefficients that are probabilities, got {found[at]:.3g} for {at} repetitions: it is "
+                "not the generating function of a number of repetitions"
+            )
+        masses = np.where(found.real > _COEFFICIENT_ERROR, found.real, 0.0)
+        return cls(probabilities=tuple(_complete(masses[: most + 1], "pgf")))
+
+    @property
+    def maximum(self) -> int:  # type: ignore[override]
+        """The largest number of repetitions of positive probability."""
+        return len(self.probabilities) - 1
+
+    @property
+    def rounding(self) -> float:
+        """A bound on the rounding error of sums over the table, whose terms have logarithms of at most this size."""
+        least = min(p for p in self.probabilities if p > 0.0)
+        return float(1e-15 * (60.0 + 4.0 * np.log1p(self.maximum) - np.log(least)))
+
+    def log_mass(self, k: FloatArray) -> FloatArray:
+        """Log probabilities, elementwise."""
+        inside = k <= self.maximum
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probabilities)
+        return np.where(inside, logs[np.where(inside, k, 0.0).astype(np.int64)], -np.inf)
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draw one number of repetitions by inversion of the cumulative probabilities."""
+        return int(rng.choice(len(self.probabilities), p=self.probabilities))
+
+
+def _complete(masses: FloatArray, name: str) -> FloatArray:
+    """The masses, if they sum to one. Raises ValueError; for a heavy tail with the reason why it has no account."""
+    total, k = math.fsum(masses), np.arange(len(masses))
+    if np.isfinite(masses).all() and (masses >= 0.0).all() and total < 1.0 - _SUM_TOLERANCE:
+        half, quarter = len(k) // 2, len(k) // 4
+        heavy = k[half:] @ masses[half:] > _HEAVY * (k[quarter:half] @ masses[quarter:half])
+        reason = (
+            "; the masses decrease so slowly that the mean may be infinite, and the account needs a finite mean: "
+            "divide them by their sum, which truncates the distribution"
+            if heavy
+            else "; raise maximum"
+        )
+        raise ValueError(f"{name} must sum to 1 over 0, ..., {len(masses) - 1}, got {total:.12g}{reason}")
+    return masses
 
 
 @frozen_value

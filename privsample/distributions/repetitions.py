@@ -18,7 +18,7 @@ from privsample._value import frozen_value, set_fields
 _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # NumPy's largest Poisson mean, and the largest number of repetitions
 _BLOCK = 1 << 17
-_FIXED = (
+FIXED_NUMBER = (
     "{} must be a distribution of the number of repetitions, got {}: a fixed number is refused, since the best of k "
     "can cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
@@ -191,6 +191,11 @@ class RepetitionDistribution(ABC):
         return float(np.clip(1.0 - below, 0.0, 1.0))
 
     @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Lower and upper bound on `pgf_curvature` at all ranks; (0, +inf) if none are known."""
+        return 0.0, np.inf
+
+    @property
     def rounding(self) -> float:
         """A bound on the rounding error of the logarithms, where masses are summed or large terms cancel."""
         return 0.0
@@ -219,7 +224,7 @@ def check_repetition_distribution(repetitions: Any, name: str = "repetitions") -
     """The distribution, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
     if isinstance(repetitions, RepetitionDistribution):
         return repetitions
-    raise TypeError(_FIXED.format(name, repr(repetitions)))
+    raise TypeError(FIXED_NUMBER.format(name, repr(repetitions)))
 
 
 @frozen_value
@@ -482,6 +487,11 @@ class Poisson(RepetitionDistribution):
         """The mean, for every w."""
         return np.full(np.shape(w), self.mean)
 
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """The mean, twice."""
+        return self.mean, self.mean
+
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """mean (x - 1)."""
         with np.errstate(over="ignore"):
@@ -555,6 +565,12 @@ class Binomial(RepetitionDistribution):
     def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """(maximum - 1) rate/(1 - rate w)."""
         return (self.maximum - 1) * self.rate / (1.0 - self.rate * np.asarray(w))
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """(maximum - 1) rate at the best rank, and that divided by 1 - rate at the worst."""
+        best = (self.maximum - 1) * self.rate
+        return best * (1 - 1e-15), best / (1.0 - self.rate) * (1 + 1e-15)
 
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """maximum log(1 - rate + rate x)."""

@@ -43,18 +43,29 @@ def table(data: Any, width: int) -> FloatArray:
 
 
 def labelled(data: Any, width: int, n: int) -> tuple[FloatArray, FloatArray]:
-    """Rows, shape (n, width), and one number for each, shape (n,), of a pair; what is no number is NaN.
-
-    Raises: SchemaError.
-    """
-    if not (isinstance(data, (tuple, list)) and len(data) == 2):
-        raise SchemaError("data must be a pair (rows, labels): rows of shape (n, features), labels of shape (n,)")
-    rows = table(data[0], width)
-    labels = np.concatenate([np.empty(0), *chunks(data[1])])
+    """The rows and labels of a pair that holds n records, as `labelled_rows` reads them. Raises SchemaError."""
+    rows, labels = _both(data, width)
     for words, count in (("rows", len(rows)), ("labels", len(labels))):
         if count != n:
             raise SchemaError(f"n = {n} records were declared, the data hold {count} {words}")
     return rows, labels
+
+
+def labelled_rows(data: Any, width: int) -> tuple[FloatArray, FloatArray]:
+    """Rows, shape (n, width), and one number for each, shape (n,), of a pair; what is no number is NaN.
+
+    Raises: SchemaError.
+    """
+    rows, labels = _both(data, width)
+    if len(rows) != len(labels):
+        raise SchemaError(f"data must hold one label for each row, got {len(rows)} rows and {len(labels)} labels")
+    return rows, labels
+
+
+def _both(data: Any, width: int) -> tuple[FloatArray, FloatArray]:
+    if not (isinstance(data, (tuple, list)) and len(data) == 2):
+        raise SchemaError("data must be a pair (rows, labels): rows of shape (n, features), labels of shape (n,)")
+    return table(data[0], width), np.concatenate([np.empty(0), *chunks(data[1])])
 
 
 def within_norm(rows: FloatArray, norm: float) -> FloatArray:

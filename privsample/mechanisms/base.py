@@ -3,23 +3,26 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator
+from privsample._checks import FloatArray, generator, positive_integer
 from privsample._entropy import check_entropy, draw_with_entropy_check
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
 from privsample.distributions.noise import Noise
+from privsample.distributions.record_format import RecordFormat
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
-from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
+from privsample.relations import ReplaceOne
 
 if TYPE_CHECKING:
     from privsample.mechanisms.examples import Example
@@ -68,6 +71,12 @@ class Mechanism(Memo, ABC):
         target.
     command : CommandLine
         Names and help texts of the command-line options that cannot be derived from the fields and their types.
+    record_format : RecordFormat or None
+        How the data hold records, such as `ColumnFormat()` for one column, so that `Subsampled` can sample them. None,
+        the default, if the mechanism does not take records.
+    record_strata : tuple of int or None
+        The numbers of records of public strata, in the order of the data, if a record may only be replaced within its
+        stratum: `StratifiedSampling` samples such records. None, the default, if all records are exchangeable.
 
     Examples
     --------
@@ -82,6 +91,8 @@ class Mechanism(Memo, ABC):
     __slots__ = ()
     free_parameters: ClassVar[tuple[FreeParameter, ...]] = ()
     command: ClassVar[CommandLine] = CommandLine()
+    record_format: ClassVar[RecordFormat | None] = None
+    record_strata: ClassVar[tuple[int, ...] | None] = None
     unreachable_advice: ClassVar[str] = "the mechanism has no free parameter; change the parameters"
     # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
     # them, such as a Markov chain, must remain interruptible.
@@ -266,6 +277,9 @@ class Mechanism(Memo, ABC):
     def for_size(self, size: int) -> "Mechanism":
         """The same mechanism for another number of records; `Subsampled` applies the result to a sample.
 
+        By default, a mechanism that declares a `record_format` is rebuilt with its field `n`, or the n of its field
+        `relation`, set to `size`. A mechanism with neither takes any number of records and is returned as it is.
+
         Parameters
         ----------
         size : int
@@ -279,13 +293,37 @@ class Mechanism(Memo, ABC):
         Raises
         ------
         TypeError
-            By default: the mechanism does not take records that can be sampled.
+            If the mechanism does not take records that can be sampled.
         """
-        del size
-        raise TypeError(
-            f"{type(self).__name__} does not take records that could be sampled; "
-            "for noise on a sum use GaussianSum, LaplaceSum or ClippedSum"
-        )
+        if self.record_format is None:
+            raise TypeError(
+                f"{type(self).__name__} does not take records that could be sampled; "
+                "for noise on a sum use GaussianSum, LaplaceSum or ClippedSum, and a mechanism of your own declares "
+                "record_format, such as ColumnFormat()"
+            )
+        size = positive_integer(size=size)
+        named: Any = self
+        if "n" in getattr(type(self), "__dataclass_fields__", ()):
+            return replace(named, n=size)
+        relation = getattr(self, "relation", None)
+        return replace(named, relation=replace(relation, n=size)) if isinstance(relation, ReplaceOne) else self
+
+    def for_strata(self, sizes: tuple[int, ...]) -> "Mechanism":
+        """The same mechanism for other numbers of records in its strata.
+
+        By default, the mechanism for their total.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            Number of records of each stratum, >= 0, in the order of `record_strata`.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism for these records.
+        """
+        return self.for_size(sum(sizes))
 
     def code_count(self) -> int:
         """Number of codes, for a mechanism that releases independent codes of which each record determines one.
@@ -375,6 +413,14 @@ class Mechanism(Memo, ABC):
         del outer
         return None
 
+    def _sum_records(self, *, random_size: bool) -> tuple[SumRecords, ...]:
+        """The worst records, for a mechanism that adds noise to a sum over its records; empty for all others.
+
+        With `random_size`, the common record adds 0 if possible: then the size of a sample does not affect the sum.
+        """
+        del random_size
+        return ()
+
     def extreme_records(self) -> NDArray[Any]:
         """Records of the public domain that change the output distribution most when one replaces another.
 
@@ -383,7 +429,7 @@ class Mechanism(Memo, ABC):
         Returns
         -------
         numpy.ndarray
-            The records, one along the first axis.
+            The records, one along the first axis, as the mechanism's `record_format` reads them.
 
         Raises
         ------
@@ -444,6 +490,28 @@ class Wrapper(Mechanism):
 
     def _check_generator(self, rng: np.random.Generator | None) -> None:
         self.base._check_generator(rng)
+
+    @property
+    def record_format(self) -> RecordFormat | None:  # type: ignore[override]
+        """The format of the base's records; None if the base takes no records."""
+        return self.base.record_format
+
+    @property
+    def record_strata(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """The strata of the base's records."""
+        return self.base.record_strata
+
+    def for_size(self, size: int) -> "Mechanism":
+        """The same mechanism around the base for `size` records. Raises TypeError if the base takes no records."""
+        return replace(self, base=self.base.for_size(size))  # type: ignore[type-var]
+
+    def for_strata(self, sizes: tuple[int, ...]) -> "Mechanism":
+        """The same mechanism around the base for other numbers of records in its strata."""
+        return replace(self, base=self.base.for_strata(sizes))  # type: ignore[type-var]
+
+    def extreme_records(self) -> NDArray[Any]:
+        """The extreme records of the base."""
+        return self.base.extreme_records()
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rules of the base would replace in these data."""

@@ -39,6 +39,19 @@ def one_by_one(mechanism: Mechanism) -> Draw:
     return lambda data, count, rng: np.array([release_row(mechanism.release(data, rng=rng)) for _ in range(count)])
 
 
+def first_numbers(mechanism: Mechanism, width: int) -> Draw:
+    """A function that makes one release per output and returns its first `width` numbers; zeros for missing ones."""
+
+    def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+        outputs = np.zeros((count, width))
+        for output in outputs:
+            row = release_row(mechanism.release(data, rng=rng))[:width]
+            output[: len(row)] = row
+        return outputs
+
+    return draw
+
+
 def release_row(release: Release) -> FloatArray:
     """All numbers of a release in a row, and 1; only 0 after a selection that releases no draws."""
     parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]

@@ -61,6 +61,18 @@ class Neighbours:
     width: int = 1
 
 
+@frozen_value
+class SumRecords:
+    """Worst records of a mechanism that adds noise to a sum over the records, as its record format reads them.
+
+    records: the record of all others, and the two records that change the sum most. contributions: what each of the
+    three adds to the sum.
+    """
+
+    records: tuple[FloatArray, FloatArray, FloatArray]
+    contributions: tuple[FloatArray, FloatArray, FloatArray]
+
+
 def records_outside_group(group: int, n: int) -> int:
     """Number of the n records outside a group. Raises ValueError if group > n, or n is too large to simulate."""
     check_simulated(n)

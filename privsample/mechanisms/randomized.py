@@ -12,6 +12,7 @@ from privsample._data import category_names, chunks, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.record_format import ColumnFormat
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
@@ -135,6 +136,11 @@ class RandomizedResponse(Mechanism):
         if not isinstance(self.relation, ReplaceOne):
             return self
         return replace(self, relation=replace(self.relation, n=size), slots=None)
+
+    @property
+    def record_format(self) -> ColumnFormat:  # type: ignore[override]
+        """One column of codes or names."""
+        return ColumnFormat(names=self.names)
 
     def code_count(self) -> int:
         """The number of categories."""

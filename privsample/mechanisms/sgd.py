@@ -8,6 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray, check_memory, count_noun, positive_integer, real_array
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.sgd import SGDAccountant
+from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descent_pass
 from privsample.mechanisms.arguments import CommandLine
@@ -166,6 +167,11 @@ class NoisyProjectedSGD(Mechanism):
             unit=self.unit,
         )
 
+    @property
+    def record_format(self) -> LabelledFormat:  # type: ignore[override]
+        """Rows of features with their labels."""
+        return LabelledFormat(features=self.loss.features)
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example with a known order, and a mutant that adds too little noise."""
@@ -191,6 +197,13 @@ class NoisyProjectedSGD(Mechanism):
             )
             for place, last in places.items()
         )
+
+    def extreme_records(self) -> FloatArray:
+        """The longest rows with either extreme target, and a row of zeros with target 0."""
+        ends = (self.loss.target, -self.loss.target) if isinstance(self.loss, SquaredLoss) else (1.0, 0.0)
+        records = np.zeros((3, self.loss.features + 1))
+        records[:2, 0], records[:2, -1] = self.loss.norm, ends
+        return records
 
     def _extreme(self, group: int, target: float, *, last: bool) -> Dataset:
         """A dataset of zeros in which the group's rows have the largest norm, along the first coordinate."""

@@ -13,7 +13,8 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.distributions.noise import Noise
-from privsample.distributions.schemes import PoissonSampling, Scheme, WithReplacement
+from privsample.distributions.record_format import RecordFormat
+from privsample.distributions.schemes import PoissonSampling, RecordCopies, Scheme
 from privsample.mechanisms.neighbours import (
     MOST_PAIRS,
     Dataset,
@@ -21,6 +22,7 @@ from privsample.mechanisms.neighbours import (
     Loss,
     Neighbours,
     PairRecipe,
+    SumRecords,
     check_simulated,
     copies,
     describe_records,
@@ -30,7 +32,14 @@ from privsample.mechanisms.neighbours import (
 
 
 def searched_neighbours(
-    records: NDArray[Any], *, account: Accountant, size: int | None, group: int, draw: Draw, width: int
+    records: NDArray[Any],
+    form: RecordFormat,
+    *,
+    account: Accountant,
+    size: int | None,
+    group: int,
+    draw: Draw,
+    width: int,
 ) -> tuple[Neighbours, ...]:
     """A candidate for each pair of datasets that `neighbouring_pairs` makes of the records."""
     made = pair_recipes(len(records), account.relation, size=size, group=group, most=MOST_PAIRS)
@@ -39,7 +48,7 @@ def searched_neighbours(
         Neighbours(
             account=account,
             descriptions=(_describe(recipe, records, 0), _describe(recipe, records, 1)),
-            datasets=(_dataset(recipe, records, 0), _dataset(recipe, records, 1)),
+            datasets=(_dataset(recipe, records, form, 0), _dataset(recipe, records, form, 1)),
             draw=draw,
             width=width,
         )
@@ -47,8 +56,8 @@ def searched_neighbours(
     )
 
 
-def _dataset(recipe: PairRecipe, records: NDArray[Any], side: int) -> Dataset:
-    return lambda: records[recipe.places(side, len(records))]
+def _dataset(recipe: PairRecipe, records: NDArray[Any], form: RecordFormat, side: int) -> Dataset:
+    return lambda: form.to_data(records[recipe.places(side, len(records))])
 
 
 def _describe(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
@@ -62,9 +71,9 @@ def _describe(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
 
 
 def sum_neighbours(
+    worst: SumRecords,
+    form: RecordFormat,
     *,
-    extremes: tuple[FloatArray, FloatArray, FloatArray],
-    least: FloatArray,
     noise: Noise,
     scheme: Scheme,
     size: int | None,
@@ -74,63 +83,50 @@ def sum_neighbours(
 ) -> Neighbours:
     """Worst neighbours of a noisy sum on a sample.
 
-    The loss is known if one record differs and the sample size does not depend on the data in any other way. extremes:
-    the common record and the two records that change the sum most. least: the record with the smallest contribution.
+    The loss is known if one record differs and the sample size does not depend on the data in any other way.
     """
     poisson = isinstance(scheme, PoissonSampling)
-    common, first, second = extremes
-    if poisson:
-        common = least  # if it adds 0, the sample size does not affect the sum
+    common, first, second = worst.records
     if size is not None:
         rest, last = records_outside_group(group, size), group
     else:  # common records: none, or as many as the scheme requires
         rest, last = max(0 if poisson else scheme.n - group, 0), 0  # type: ignore[attr-defined]
         check_simulated(rest)
     others = f"{describe_records(rest, common)} and " if rest else ""
-    loss = None
-    if group == 1 and (rest == 0 or not poisson or not np.any(common)):
-        loss = _mixture_loss(scheme, noise, common, first, second)
+    loss, copied = None, scheme.copies_of_one_record()
+    if group == 1 and copied is not None and (rest == 0 or copied.sample_size or not np.any(worst.contributions[0])):
+        loss = _mixture_loss(copied, noise, worst.contributions)
+    place = min(copied.position, rest) if copied is not None and copied.position is not None else rest
+
+    def dataset(own: FloatArray, count: int) -> Dataset:
+        return lambda: form.to_data(np.insert(copies(common, rest), [place] * count, own, axis=0))
+
     return Neighbours(
         account=account,
         descriptions=(
             others + describe_records(group, first),
             others + (describe_records(last, second) if last else "none"),
         ),
-        datasets=(
-            lambda: np.concatenate([copies(common, rest), copies(first, group)]),
-            lambda: np.concatenate([copies(common, rest), copies(second, last)]),
-        ),
+        datasets=(dataset(first, group), dataset(second, last)),
         draw=draw,
         loss=loss,
-        width=int(np.size(first)) + 1,
+        width=int(np.size(worst.contributions[1])) + 1,
     )
 
 
-def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: FloatArray, second: FloatArray) -> Loss:
+def _mixture_loss(copied: RecordCopies, noise: Noise, contributions: tuple[FloatArray, FloatArray, FloatArray]) -> Loss:
     """The log ratio, in nats, of two mixtures over the number of times that the differing record is in the sample."""
-    numbers, logs = _log_occurrence_probabilities(scheme)
-    taken = 0 if isinstance(scheme, PoissonSampling) else scheme.m  # type: ignore[attr-defined]
+    common, first, second = contributions
+    taken = copied.sample_size or 0  # if it is random, the common record adds nothing
 
     def log_density(noisy: FloatArray, record: FloatArray) -> FloatArray:
         parts = [
             log + noise.log_mass(noisy - ((taken - k) * common if taken else 0.0) - k * record).sum(axis=1)
-            for k, log in zip(numbers, logs, strict=True)
+            for k, log in zip(copied.numbers, copied.log_masses, strict=True)
         ]
         return np.asarray(special.logsumexp(parts, axis=0))
 
     return lambda drawn: log_density(drawn[:, :-1], first) - log_density(drawn[:, :-1], second)
-
-
-def _log_occurrence_probabilities(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
-    """The possible numbers of occurrences of one record in a sample, and the logs of their probabilities."""
-    if isinstance(scheme, WithReplacement):
-        from scipy import stats
-
-        numbers = np.arange(scheme.m + 1.0)
-        return numbers, np.asarray(stats.binom.logpmf(numbers, scheme.m, 1 / scheme.n))
-    rate = scheme.rate if isinstance(scheme, PoissonSampling) else scheme.m / scheme.n  # type: ignore[attr-defined]
-    with np.errstate(divide="ignore"):
-        return np.arange(2.0), np.log([1 - rate, rate])
 
 
 def count_codes(mechanism: Any, name: str, codes: int) -> Draw:

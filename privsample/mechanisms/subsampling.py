@@ -8,20 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import positive_integer
-from privsample._data import chunks
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
-from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.own_schemes import TableSampling
+from privsample.distributions.record_format import ColumnFormat, RecordFormat
+from privsample.distributions.schemes import (
+    PoissonSampling,
+    Scheme,
+    StratifiedSampling,
+    WithoutReplacement,
+    WithReplacement,
+)
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.draws import one_by_one, one_draw
+from privsample.mechanisms.draws import first_numbers, one_by_one, one_draw
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours, public_size
-from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum, NoisySum
+from privsample.mechanisms.noise.statistics import NoisyStatistics
+from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
+from privsample.mechanisms.posterior.glm import LogisticPosterior
+from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.subsampled_neighbours import count_codes, searched_neighbours, sum_neighbours
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -46,7 +58,8 @@ class Subsampled(Wrapper):
     base : Mechanism
         The mechanism that runs on the sample.
     scheme : Scheme
-        The sampling scheme: `PoissonSampling`, `WithoutReplacement` or `WithReplacement`.
+        The sampling scheme: `PoissonSampling`, `WithoutReplacement`, `WithReplacement`, `StratifiedSampling`,
+        `TableSampling`, or a `Scheme` of your own.
     relation : Relation, optional
         The neighbouring relation of all records. None derives it from the base and the scheme.
 
@@ -95,6 +108,28 @@ class Subsampled(Wrapper):
         set_fields(self, relation=self._account.relation)
         size = own.relation.n if isinstance(own.relation, ReplaceOne) else 1
         self.base.for_size(size)  # raises TypeError if the base takes no records
+        self._check_strata()
+
+    def _check_strata(self) -> None:
+        """Raise ValueError unless the scheme samples the base's strata separately, if the base has any."""
+        strata = self.base.record_strata
+        drawn = self.scheme.samples if isinstance(self.scheme, StratifiedSampling) else None
+        if strata is not None and drawn != strata:
+            raise ValueError(
+                f"scheme must be StratifiedSampling(sizes=..., samples={strata}), since the base's records belong to "
+                f"public strata of these sizes, got {self.scheme!r}"
+            )
+
+    @property
+    def record_format(self) -> RecordFormat:  # type: ignore[override]
+        """The format of the base's records: by default, one column."""
+        return self.base.record_format or ColumnFormat()
+
+    @property
+    def record_strata(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """The sizes of the strata before sampling, if the base has strata."""
+        sampled = isinstance(self.scheme, StratifiedSampling) and self.base.record_strata is not None
+        return self.scheme.sizes if sampled else None  # type: ignore[attr-defined]
 
     @property
     def accountant(self) -> SubsampledAccountant:
@@ -108,9 +143,10 @@ class Subsampled(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Each sampling scheme, with a mutant that reads all records in place of a sample."""
+        """Each sampling scheme and kind of base, with a mutant that reads all records in place of a sample."""
         few = GaussianSum(bounds=(-1, 2), noise_std=3, relation=ReplaceOne(n=3))
-        bases: dict[str, tuple[Mechanism, Scheme, Scheme]] = {
+        model, one, whole = BetaBernoulli(alpha=1, beta=1), WithoutReplacement(n=8, m=1), WithoutReplacement(n=1, m=1)
+        named: dict[str, tuple[Mechanism, Scheme, Scheme]] = {
             "poisson-sample": (
                 ClippedSum(norm=1, noise_std=1, width=2),
                 PoissonSampling(rate=0.3),
@@ -122,16 +158,37 @@ class Subsampled(Wrapper):
                 WithReplacement(n=9, m=3),
                 WithoutReplacement(n=3, m=3),
             ),
+            "sampled-statistics": (
+                NoisyStatistics(model=model, n=2, scale=0.5),
+                StratifiedSampling(sizes=(5, 5), samples=(1, 1)),
+                StratifiedSampling(sizes=(1, 1), samples=(1, 1)),
+            ),
+            "sample-from-a-table": (
+                GaussianSum(bounds=(0, 1), noise_std=0.5, relation=ReplaceOne(n=2)),
+                TableSampling(n=8, samples=((0, 1), (2, 3), (4, 5), (6, 7))),
+                TableSampling(n=2, samples=((0, 1),)),
+            ),
+            "sampled-tempered-posterior": (
+                TemperedPosterior(model=model, n=1, temperature=1.0, truncation=0.01),
+                one,
+                whole,
+            ),
+            "sampled-logistic-posterior": (LogisticPosterior(n=1, features=1, norm=6, prior_std=3), one, whole),
+            "sampled-gibbs-histograms": (
+                PrivateGibbsHMM(states=1, categories=(2,), entries=(1,), scale=0.3, sweeps=1, kept=1),
+                one,
+                whole,
+            ),
         }
         return tuple(
             Example(
                 name=name,
                 mechanism=cls(base=base, scheme=scheme),
-                mutant=cls(base=base, scheme=whole),
+                mutant=cls(base=base, scheme=everything),
                 bug="it forgets to subsample",
-                samples=2_000,
+                samples=1_500 if everything is whole else 2_000,
             )
-            for name, (base, scheme, whole) in bases.items()
+            for name, (base, scheme, everything) in named.items()
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -139,18 +196,21 @@ class Subsampled(Wrapper):
         group = positive_integer(group=group)
         one = replace(self, base=_with_one_draw(self.base))
         base, size = one.base, public_size(one.relation)
-        if isinstance(base, NoisySum):
-            return (
+        if sums := base._sum_records(random_size=isinstance(one.scheme, PoissonSampling)):
+            noise = base._noise_distribution
+            assert noise is not None
+            return tuple(
                 sum_neighbours(
-                    extremes=base._extremes,
-                    least=base._least_record,
-                    noise=base._noise_distribution,
+                    worst,
+                    self.record_format,
+                    noise=noise,
                     scheme=one.scheme,
                     size=size,
                     group=group,
                     account=one.accountant,
                     draw=one_by_one(one),
-                ),
+                )
+                for worst in sums
             )
         inner = _innermost(base)
         if size is None or isinstance(inner, RandomizedResponse):
@@ -160,10 +220,10 @@ class Subsampled(Wrapper):
                 account=one.accountant,
                 descriptions=case.descriptions,
                 datasets=case.datasets,
-                draw=one_by_one(one),
-                width=case.width + 1,
+                draw=first_numbers(one, case.width),
+                width=case.width,
             )
-            for case in inner.for_size(size).worst_neighbours(group)
+            for case in _for_size(inner, size, one.record_strata).worst_neighbours(group)
         )
 
     def _searched(self, inner: Mechanism, size: int | None, group: int) -> tuple[Neighbours, ...]:
@@ -171,9 +231,11 @@ class Subsampled(Wrapper):
         if isinstance(inner, RandomizedResponse):
             draw, width = count_codes(self, "answers", inner.categories), inner.categories
         else:
-            draw, width = one_by_one(self), 1 + inner.worst_neighbours()[0].width
+            width = inner.worst_neighbours()[0].width
+            draw = first_numbers(self, width)
         return searched_neighbours(
             inner.extreme_records(),
+            self.record_format,
             account=self.accountant,
             size=None if size else max(getattr(self.scheme, "n", group), group),
             group=group,
@@ -187,21 +249,20 @@ class Subsampled(Wrapper):
     def _draw(self, statistic: NDArray[Any], rng: np.random.Generator) -> Draws:
         chosen = draw_with_entropy_check(rng, lambda: self.scheme.draw(len(statistic), rng))
         sample, base = statistic[chosen], self.base
-        if not isinstance(base.accountant.relation, AddRemove):
+        under = base._own_account.relation
+        if isinstance(under, ReplaceOne):
             if len(sample) == 0:
                 sample = np.full((1, *sample.shape[1:]), np.nan)
-            base = base.for_size(len(sample))
-        return base._draw_checked(base._statistic(sample), rng).draws
+            base = base if len(sample) == under.n else base.for_size(len(sample))
+        return base._draw_checked(base._statistic(self.record_format.to_data(sample)), rng).draws
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count what the base's public rule would change in all records, for the curator only. Raises SchemaError."""
         records, inner = self._checked(data), _innermost(self.base)
-        return inner.for_size(len(records)).validate(records)
+        return _for_size(inner, len(records), self.record_strata).validate(self.record_format.to_data(records))
 
     def _checked(self, data: Any) -> NDArray[Any]:
-        inner = _innermost(self.base)
-        rows = inner.records(data) if isinstance(inner, NoisySum) else None
-        records = np.concatenate([np.empty(0), *chunks(data)]) if rows is None else rows
+        records = self.record_format.read(data)
         least = getattr(self.scheme, "n", 1) - 1
         match self.relation:
             case ReplaceOne(n=n) if len(records) != n:
@@ -213,6 +274,11 @@ class Subsampled(Wrapper):
 
 def _innermost(mechanism: Mechanism) -> Mechanism:
     return _innermost(mechanism.base) if isinstance(mechanism, Subsampled) else mechanism
+
+
+def _for_size(mechanism: Mechanism, size: int, strata: tuple[int, ...] | None) -> Mechanism:
+    """The mechanism for all records, of these strata if it has any."""
+    return mechanism.for_size(size) if strata is None else mechanism.for_strata(strata)
 
 
 def _with_one_draw(base: Mechanism) -> Mechanism:

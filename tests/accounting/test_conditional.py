@@ -18,8 +18,8 @@ EPSILONS = np.array([0.0, 0.5, -0.5])
 ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 20.0, 1e3])
 
 
-def conditional(floor, base=BASE, *, stops=False):
-    return ps.ConditionalAccountant(base=base, event_probability=floor, geometric_stopping=stops)
+def conditional(floor, base=BASE, *, stops=False, stop="before"):
+    return ps.ConditionalAccountant(base=base, event_probability=floor, geometric_stopping=stops, stop=stop)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -41,19 +41,22 @@ def test_every_set_is_dominated(seed):
                 assert np.log(x / y).max() <= account.pure_epsilon + 1e-9
 
 
+@pytest.mark.parametrize("stop", ["before", "after"])
 @pytest.mark.parametrize(("seed", "floor"), [(0, 0.02), (1, 0.3), (2, 0.9)])
-def test_every_set_beside_stops_is_dominated(seed, floor):
+def test_every_set_beside_stops_is_dominated(seed, floor, stop):
     """Sets of outputs, whole and in part: what is released, the output or nothing, against the account."""
     rng = np.random.default_rng(seed)
     p, q = np.maximum(rng.dirichlet(np.ones(4) / (seed + 1), 2), 1e-3)
     p, q = p / p.sum(), q / q.sum()
     pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
-    account = conditional(floor, Finite(listed=(pair, pair.reverse())), stops=True)
+    account = conditional(floor, Finite(listed=(pair, pair.reverse())), stops=True, stop=stop)
     epsilons = np.array([0.0, 0.05, 0.3, 1.0, 2.0, -0.5])
     delta, divergence = account.delta(epsilons), account.rdp(ORDERS)
     wholes = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
     for accepted in [*wholes, *rng.uniform(size=(40, 4))]:
         distributions = [np.append((1 - floor) * distribution * accepted, floor) for distribution in (p, q)]
+        if stop == "after":
+            distributions = [np.append(one * accepted, floor * (one @ (1 - accepted))) for one in (p, q)]
         for one, other in (distributions, distributions[::-1]):
             kept = one > 0
             x, y = one[kept] / one.sum(), other[kept] / other.sum()
@@ -115,6 +118,52 @@ def test_the_renyi_bound_beside_stops_keeps_its_digits(floor):
             assert truth <= found <= truth * (1 + mp.mpf("1e-11"))
 
 
+def test_one_run_that_stops_afterwards_costs_no_more_than_the_run():
+    account = conditional(1.0, stops=True, stop="after")
+    assert account.epsilon(1e-5) == pytest.approx(BASE.epsilon(1e-5), rel=1e-9)
+    assert account.rdp(ORDERS) == pytest.approx(BASE.rdp(ORDERS), rel=1e-9)
+
+
+def test_stops_after_runs_cost_a_little_more_than_stops_before():
+    for floor in (0.5, 0.1, 0.01):
+        before, after, stated = (
+            conditional(floor, stops=True),
+            conditional(floor, stops=True, stop="after"),
+            conditional(floor),
+        )
+        for delta in (1e-2, 1e-5, 1e-9):
+            assert before.epsilon(delta) <= after.epsilon(delta) <= stated.epsilon(delta) * (1 + 1e-12)
+        assert (before.rdp(ORDERS) <= after.rdp(ORDERS) * (1 + 1e-12)).all()
+        assert (after.rdp(ORDERS) <= stated.rdp(ORDERS) * (1 + 1e-12)).all()
+
+
+def test_the_best_sets_of_a_run_attain_nearly_the_bound_with_stops_after_runs():
+    """The worst sets are two tails of the loss; the enumeration is that of a fine grid of outcomes."""
+    mu, floor = 0.25, 0.1
+    account = conditional(floor, ps.GaussianAccountant(sensitivity=mu, noise_std=1), stops=True, stop="after")
+    epsilon = account.epsilon(1e-4)
+    low, high = np.meshgrid(np.linspace(-4, 1, 60), np.linspace(0.5, 7, 60))
+    worst = 0.0
+    for one, other in ((mu, 0.0), (0.0, mu)):
+        sign = 1.0 if one else -1.0
+        accepted = [stats.norm.cdf(low - sign * m) + stats.norm.sf(high - sign * m) for m in (one, other)]
+        total = [a + floor * (1 - a) for a in accepted]
+        shift = epsilon + np.log(total[0] / total[1])
+        cut = np.maximum(high, shift / mu + mu / 2) if one else np.maximum(high, shift / mu - mu / 2)
+        here, there = (stats.norm.sf(cut - sign * m) for m in (one, other))
+        worst = max(worst, float(((here - np.exp(shift) * there) / total[0]).max()))
+    assert 0.2e-4 < worst <= 1e-4
+
+
+@pytest.mark.parametrize("stop", ["before", "after"])
+def test_a_wrong_time_of_stopping(stop):
+    with pytest.raises(ValueError, match="stop must be 'before' or 'after' each run, got 'then'"):
+        conditional(0.1, stops=True, stop="then")
+    assert conditional(0.1, stops=True, stop=stop).stop == stop
+    with pytest.raises(ValueError, match="stop must be left out unless geometric_stopping"):
+        conditional(0.1, stop="after")
+
+
 def test_what_stops_at_once_costs_nothing():
     account = conditional(1.0, stops=True)
     assert (account.epsilon(1e-300), account.delta(0.0), account.pure_epsilon) == (0.0, 0.0, np.inf)
@@ -130,6 +179,9 @@ def test_pure_bases_and_bases_with_infinity_mass_with_geometric_stopping():
     assert failing.infinity_mass == pytest.approx(1e-3)
     assert pure.pure_epsilon - 0.01 < failing.epsilon(2e-3) < failing.epsilon(1.01e-3) < pure.pure_epsilon + 0.01
     assert np.isinf(failing.rdp(2.0))
+    later = conditional(0.1, failing.base, stops=True, stop="after")
+    assert later.infinity_mass == failing.infinity_mass
+    assert failing.epsilon(2e-3) <= later.epsilon(2e-3) < 2 * 0.5
 
 
 def test_proposition_15_at_low_orders():

@@ -18,7 +18,7 @@ from privsample import (
     WithoutReplacement,
     WithReplacement,
 )
-from privsample.accounting.subsampling.subsampled import log_binomial
+from privsample.distributions.count_blocks import log_binomial
 from tests.accounting.sampled import ADD, EPSILONS, GAUSS, Member, Sizes, member
 
 

@@ -13,16 +13,23 @@ from privsample import (
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
+    DiscreteLaplaceNoise,
+    EmissionAccountant,
     GammaExponential,
     Group,
     LaplaceAccountant,
+    LogisticAccountant,
     Parallel,
+    Poisson,
     PoissonSampling,
     PosteriorAccountant,
     PureAccountant,
     RandomizedResponseAccountant,
     ReplaceOne,
+    SelectionAccountant,
+    StatisticsAccountant,
     SubsampledAccountant,
+    TemperedAccountant,
     WithoutReplacement,
     WithReplacement,
     ZCDPAccountant,
@@ -114,6 +121,38 @@ def test_one_account_for_a_range_of_sizes(model):
         own = PosteriorAccountant(model=model, n=k)
         assert (cover.rdp([1.1, 2, 3]) >= own.rdp([1.1, 2, 3])).all()
         assert (cover.delta(EPSILONS[3:]) >= own.delta(EPSILONS[3:]) * (1 - 1e-8)).all()
+
+
+MODEL = BetaBernoulli(alpha=2, beta=3)
+SIZED = {
+    "tempered": lambda n: TemperedAccountant(model=MODEL, n=n, temperature=2.0, truncation=0.1),
+    "statistics": lambda n: StatisticsAccountant(
+        differences=MODEL.record_sensitivity, n=n, noise=DiscreteLaplaceNoise(scale=1.0)
+    ),
+    "logistic": lambda n: LogisticAccountant(n=n, features=1, norm=1, prior_std=1),
+    "emission": lambda n: EmissionAccountant(n=n, least=n, categories=3, prior=1.0, temperature=5.0, truncation=0.05),
+    "selection": lambda n: SelectionAccountant(
+        base=PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=9), n=n), repetitions=Poisson(mean=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_accounts_for_a_range_of_sizes_are_upper_bounds(name):
+    cover, orders = SIZED[name](9).for_sizes(2, 5), np.array([1.5, 2, 6])
+    for size in (2, 3, 5):
+        own = SIZED[name](size)
+        assert (cover.rdp(orders) >= own.rdp(orders) * (1 - 1e-12)).all()
+        assert (cover.delta(EPSILONS[5:]) >= own.delta(EPSILONS[5:]) * (1 - 1e-12)).all()
+
+
+def test_one_size_of_a_tempered_posterior_keeps_the_exact_curve():
+    tempered = SIZED["tempered"](9)
+    assert tempered.for_sizes(5, 5) == SIZED["tempered"](5)
+    cover = tempered.for_sizes(0, 7)
+    assert cover.relation == ReplaceOne(n=7)
+    assert cover.source == tempered.source
+    assert cover.kind("delta") == "upper bound"
 
 
 def test_sizes_of_accounts_put_together():

@@ -32,7 +32,7 @@ from privsample.accounting.subsampling.pairs import (
     amplified,
     poisson_pair,
 )
-from privsample.accounting.subsampling.subsampled import _count_blocks
+from privsample.distributions.count_blocks import count_blocks
 
 ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 8.0, 32.0, 300.0, 1e4, 1e6])
 EPSILONS = np.array([-40.0, -3, -0.2, -1e-3, -1e-9, 0, 1e-9, 1e-3, 0.1, 1, 5, 30, 300])
@@ -128,7 +128,7 @@ def test_diluted_losses(rate):
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.2), (10, 0.3), (1000, 0.01), (10**6, 0.01), (10**7, 0.5), (5, 1.0)])
 def test_blocks_of_counts_cover_all(trials, rate):
-    blocks = _count_blocks(trials, rate)
+    blocks = count_blocks(trials, rate)
     assert blocks[0][0] == 1 or rate == 1.0
     assert blocks[-1][1] == trials
     assert all(one[1] + 1 == other[0] for one, other in itertools.pairwise(blocks))

@@ -157,6 +157,24 @@ def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
     assert np.nanmin(found) >= 1.0
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize(("stop", "accepted"), [("after", True), ("before", False)])
+def test_how_often_a_run_is_found_before_a_stop_after_runs(stop, accepted, rng, alpha):
+    made = ps.ConditionalSelection(base=NOISE, threshold=1.0, stop_probability=0.5, stop=stop)
+    hits = sum(bool(made.release(0.0, rng=rng).draws) for _ in range(1_500))
+    good = stats.norm.sf(1.0)
+    expected = good / (0.5 + 0.5 * good)
+    assert (stats.binomtest(hits, 1_500, expected).pvalue > alpha) == accepted
+
+
+def test_one_run_is_made_before_a_stop_after_runs():
+    made = ps.ConditionalSelection(base=NOISE, threshold=-50.0, stop_probability=1, stop="after")
+    assert made.release(0.0)["statistic"].shape == (1,)
+    assert made.accountant.epsilon(1e-5) == pytest.approx(NOISE.accountant.epsilon(1e-5), rel=1e-9)
+    with pytest.raises(ValueError, match="stop must be 'before' or 'after' each run, got 'later'"):
+        ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=0.1, stop="later")
+
+
 def test_releases_are_values():
     made = ps.RepeatedSelection(
         base=NOISE, repetitions=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9)

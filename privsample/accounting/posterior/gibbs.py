@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from privsample._checks import check_memory, positive, positive_integer
+from privsample._checks import check_memory, nonnegative_integer, positive, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
@@ -103,6 +103,11 @@ class EmissionAccountant(Accountant):
         return TemperedAccountant(
             model=model, n=self.min_records, temperature=self.temperature, truncation=self.truncation, unit=self.unit
         )
+
+    def for_sizes(self, low: int, high: int) -> "EmissionAccountant":
+        """The account for the smallest number of records, which holds for more."""
+        low, high = nonnegative_integer(low=low), positive_integer(high=high)
+        return replace(self, n=high, least=min(self.least, max(low, 1)))
 
     def _bounds(self) -> PrivacyBounds:
         """The closed-form bounds for `min_records` records; they hold for more records, because they decrease."""

@@ -135,6 +135,11 @@ class LogisticAccountant(Accountant):
         pair = GaussianPair(mu=self.shift)
         return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
 
+    def for_sizes(self, low: int, high: int) -> Self:
+        """The account itself: the shift does not depend on the number of rows (glm.md, section 1)."""
+        del low, high
+        return self
+
     def group(self, size: int) -> Self:
         """The account of groups of `size` records, with `size` times the shift."""
         size = positive_integer(size=size)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, number, positive, positive_integer
+from privsample._checks import FloatArray, nonnegative_integer, number, positive, positive_integer
 from privsample._logspace import half_square, resolved
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -193,9 +193,41 @@ class TemperedAccountant(Accountant):
             a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, group_size=self.group_size
         )
 
+    def for_sizes(self, low: int, high: int) -> Accountant:
+        """The account for one number of records; for several, the closed forms for the smallest, which hold for more.
+
+        The strong convexity of the posterior increases with the number of records, and the range of the loss does not
+        depend on it (tempered.md, sections 1 and 2). The maxima over all datasets hold for one number only.
+        """
+        low, high = nonnegative_integer(low=low), positive_integer(high=high)
+        least = replace(self, n=max(low, 1))
+        return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
+
     def group(self, size: int) -> Self:
         """The account of groups of `size` records: neighbouring posteriors lie `size` times as far apart."""
         return replace(self, group_size=self.group_size * positive_integer(size=size))
+
+
+@frozen_value
+class AnyMoreRecords(Accountant):
+    """One draw from the truncated posterior at a temperature, for any number of records from that of `least` on.
+
+    Kind: upper bound (tempered.md, sections 1 and 2).
+    """
+
+    least: TemperedAccountant
+    relation: ReplaceOne
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+
+    @property
+    def source(self) -> str:
+        """That of the account for the smallest number."""
+        return self.least.source
+
+    def _bounds(self) -> PrivacyBounds:
+        """The closed forms for the smallest number of records, which hold for more."""
+        closed_forms, _ = self.least.bounds.per_release or (self.least.bounds, 1)
+        return replace(closed_forms, exact=frozenset())
 
 
 @frozen_value

@@ -36,6 +36,10 @@ class ChosenAccountant(Accountant):
         """The same selection with the base's guarantee under another relation."""
         return self._over(self.base.with_relation(relation))
 
+    def for_sizes(self, low: int, high: int) -> Self:
+        """The same selection with the base's guarantee for these numbers of records."""
+        return self._over(self.base.for_sizes(low, high))
+
     def _over(self, base: Accountant) -> Self:
         """The same selection with another base."""
         return replace(self, base=base)  # type: ignore[type-var]

@@ -1,10 +1,11 @@
 """Account of a mechanism that is run until its output lies in a set of acceptable outputs."""
 
 from dataclasses import field
+from typing import Literal, get_args
 
 import numpy as np
 
-from privsample._checks import FloatArray, open_unit_interval
+from privsample._checks import FloatArray, one_of, open_unit_interval
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -23,6 +24,9 @@ _HIGHER_ORDERS, _SEARCH_ORDERS, _CURVE_VALUES = 300, 90, 600
 _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
 
 
+Stop = Literal["before", "after"]
+
+
 @frozen_value
 class ConditionalAccountant(ChosenAccountant):
     """The output of a mechanism conditional on an event whose probability has a known lower bound.
@@ -31,7 +35,9 @@ class ConditionalAccountant(ChosenAccountant):
     variants. By default, the probability of the event must be at least `event_probability` on every dataset. With
     `geometric_stopping`, each round stops with probability `event_probability`, independently of the data, and then
     nothing is released; otherwise the mechanism runs, and its output is released if it lies in the set. This variant
-    needs no assumption on the probability of the event, and its cost is smaller. The relation is that of the base.
+    needs no assumption on the probability of the event, and its cost is smaller. With `stop="after"`, the mechanism
+    runs first, and a round stops with this probability if the output lies outside the set. The relation is that of the
+    base.
 
     Parameters
     ----------
@@ -42,6 +48,8 @@ class ConditionalAccountant(ChosenAccountant):
         probability. It lies in (0, 1] and is larger than the infinity mass of the base.
     geometric_stopping : bool, default False
         True if every round stops with probability `event_probability`.
+    stop : {"before", "after"}, default "before"
+        Whether geometric stopping is decided before or after each run.
     assumptions : frozenset of Assumption, default {TIMING}
         Assumptions of the guarantee. Those of the base are added.
 
@@ -73,6 +81,7 @@ class ConditionalAccountant(ChosenAccountant):
     base: Accountant
     event_probability: float
     geometric_stopping: bool = False
+    stop: Stop = "before"
     assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
     _growths: dict[bool, list[tuple[LossPair, float]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -87,6 +96,9 @@ class ConditionalAccountant(ChosenAccountant):
             )
         if not isinstance(self.geometric_stopping, bool):
             raise TypeError(f"geometric_stopping must be True or False, got {self.geometric_stopping!r}")
+        check_stop(self.stop)
+        if self.stop == "after" and not self.geometric_stopping:
+            raise ValueError("stop must be left out unless geometric_stopping is True, got 'after'")
         set_fields(self, event_probability=probability, assumptions=self.assumptions | base.assumptions)
 
     @property
@@ -133,8 +145,15 @@ class ConditionalAccountant(ChosenAccountant):
         return self._base.order_limit
 
     @property
+    def _stops_before(self) -> bool:
+        """True if each round decides on stopping before its run."""
+        return self.geometric_stopping and self.stop == "before"
+
+    @property
     def _finite_event_probability(self) -> float:
         """Least probability of the event, or of stopping, conditional on a finite privacy loss."""
+        if self.geometric_stopping and self.stop == "after":
+            return self.event_probability  # a run of finite loss that is not accepted stops with this probability
         if self.geometric_stopping:
             return self.event_probability / (1.0 - (1.0 - self.event_probability) * self.base.infinity_mass)
         return (self.event_probability - self.base.infinity_mass) / (1.0 - self.base.infinity_mass)
@@ -165,13 +184,13 @@ class ConditionalAccountant(ChosenAccountant):
     def _by_growth(self, orders: FloatArray) -> FloatArray:
         """eps(a) + log(G/f) + log(1/f)/(a - 1), where G is the largest probability of the event under the neighbour.
 
-        With geometric stopping: g + log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), where g is the log growth
-        (docs/notes/selection.md, section 5).
+        With geometric stopping after a run, G/f is e^g, where g is the log growth with stopping. With stopping before a
+        run: g + log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1) (docs/notes/selection.md, section 5).
         """
         growth = max(growth for _, growth in self._pairs_with_growth(finite=True))
         log_probability, s = float(np.log(self._finite_event_probability)), orders - 1.0
         within = s * self._base.renyi(orders) - log_probability
-        if self.geometric_stopping:  # log1p keeps the digits of a small second term
+        if self._stops_before:  # log1p keeps the digits of a small second term
             within = np.logaddexp(0.0, within + _log_rest(self._finite_event_probability)) * (1 + 1e-12)
         return growth + within / s
 
@@ -210,8 +229,8 @@ class ConditionalAccountant(ChosenAccountant):
     def _curve(self) -> PointCurve:
         """log of the bound at e >= 0: the maximum over the base's pairs, with d = delta(e - log growth).
 
-        The bound is d/f. With geometric stopping it is ((1-f) d + f c)/((1-f) d + f), c = (1 - e^(e - g))_+
-        (docs/notes/selection.md, section 5).
+        The bound is d/f. With geometric stopping before a run it is ((1-f) d + f c)/((1-f) d + f),
+        c = (1 - e^(e - g))_+, and after a run d/((1-f) d + f) (docs/notes/selection.md, section 5).
         """
         growths, log_probability = self._pairs_with_growth(finite=False), float(np.log(self.event_probability))
 
@@ -220,6 +239,8 @@ class ConditionalAccountant(ChosenAccountant):
             if not self.geometric_stopping:
                 return d - log_probability
             continued = d + _log_rest(self.event_probability)
+            if self.stop == "after":
+                return d - float(np.logaddexp(continued, log_probability))
             stopped = log_probability + float(np.log(-np.expm1(e))) if e < 0.0 else -np.inf
             return float(np.logaddexp(continued, stopped) - np.logaddexp(continued, log_probability))
 
@@ -228,6 +249,12 @@ class ConditionalAccountant(ChosenAccountant):
             return min(max(bound(pair, epsilon - growth) for pair, growth in growths) + 1e-14, 0.0)
 
         return log_delta
+
+
+def check_stop(stop: object) -> None:
+    """Raise ValueError unless `stop` is "before" or "after"."""
+    if not one_of(stop, get_args(Stop)):
+        raise ValueError(f"stop must be 'before' or 'after' each run, got {stop!r}")
 
 
 def log_growth(pair: LossPair, probability: float) -> float:

@@ -65,6 +65,14 @@ def published_bounds(
 
     `constant` computes `second_order`.
     """
+    _, high = distribution.curvature_bounds
+    by_curvature: dict[str, Curve] = {}
+    if np.isfinite(high) and not isinstance(distribution, Poisson):
+        by_curvature = {
+            "curvature of the generating function": lambda a: include_zero_repetitions(
+                distribution, a, theorem_6(base, log_delta, distribution, a)
+            )
+        }
     inner = distribution.distribution if isinstance(distribution, TruncatedRepetitions) else distribution
     match inner:
         case TruncatedNegativeBinomial():
@@ -72,14 +80,14 @@ def published_bounds(
         case Poisson():
             name, bound = "Theorem 6", partial(theorem_6, base, log_delta, inner)
         case _:
-            return {}
+            return by_curvature
     if isinstance(distribution, TruncatedRepetitions):
-        return {
+        return by_curvature | {
             f"{name} and Lemma 22": lambda a: include_zero_repetitions(
                 distribution, a, bound(a) + lemma_22(distribution, a)
             )
         }
-    return {name: lambda a: include_zero_repetitions(distribution, a, bound(a))}
+    return by_curvature | {name: lambda a: include_zero_repetitions(distribution, a, bound(a))}
 
 
 def theorem_2(base: Curve, constant: float, distribution: TruncatedNegativeBinomial, orders: FloatArray) -> FloatArray:
@@ -90,13 +98,16 @@ def theorem_2(base: Curve, constant: float, distribution: TruncatedNegativeBinom
     return base(orders) + constant + np.log(distribution.mean) / (orders - 1.0)
 
 
-def theorem_6(base: Curve, log_delta: Curve, distribution: Poisson, orders: FloatArray) -> FloatArray:
-    """eps(a) + mu delta(log(a/(a - 1))) + log mu/(a - 1), where delta is the base's privacy curve in both directions.
+def theorem_6(base: Curve, log_delta: Curve, distribution: RepetitionDistribution, orders: FloatArray) -> FloatArray:
+    """eps(a) + C delta(log(1 + c/(C (a - 1)))) + log E K/(a - 1), where f''/f' lies between c and C.
 
-    Source: Papernot and Steinke 2022, Theorem 6, at the best point of the privacy curve.
+    delta is the base's privacy curve in both directions. For a Poisson distribution c = C = E K. Source: Papernot and
+    Steinke 2022, Theorem 6, at the best point of the privacy curve; docs/notes/selection.md, section 4.
     """
-    delta = np.exp(log_delta(np.log1p(1.0 / (orders - 1.0))))
-    return base(orders) + distribution.mean * delta * (1.0 + 1e-14) + np.log(distribution.mean) / (orders - 1.0)
+    low, high = distribution.curvature_bounds
+    share = low / high if high else 1.0
+    delta = np.exp(log_delta(np.log1p(share / (orders - 1.0))))
+    return base(orders) + high * delta * (1.0 + 1e-14) + np.log(distribution.mean) / (orders - 1.0)
 
 
 def lemma_22(distribution: TruncatedRepetitions, orders: FloatArray) -> FloatArray:

@@ -21,7 +21,6 @@ from privsample.accounting.selection.chosen import ChosenAccountant, check_base,
 from privsample.accounting.selection.curve import SelectedPair, all_runs_log_delta
 from privsample.accounting.selection.ranks import ordered_pairs, pairs_given_finite_loss
 from privsample.distributions.repetitions import (
-    Poisson,
     RepetitionDistribution,
     TruncatedNegativeBinomial,
     check_repetition_distribution,
@@ -150,19 +149,20 @@ class SelectionAccountant(ChosenAccountant):
         """The pure epsilon: that of the base plus the largest log(phi(u)/phi(v)).
 
         It is at most (2 + eta) times that of the base for the truncated negative binomial distribution, at most the
-        maximum of K times that of the base, and for the Poisson distribution the ratio is at most the mean times the
-        total variation distance (docs/notes/selection.md, section 4).
+        maximum of K times that of the base, and the ratio is at most the largest curvature of the generating function
+        (for the Poisson distribution the mean) times the total variation distance (docs/notes/selection.md, section 4).
         """
         base = self.base.pure_epsilon
         if np.isinf(base):
             return np.inf
         bounds = [base + max(found.cells.log_ratio for found in self._finite_pairs(0)), self.repetitions.maximum * base]
-        match self._finite_repetitions:
-            case TruncatedNegativeBinomial(eta=eta):
-                bounds.append((2.0 + eta) * base)
-            case Poisson(mean=mean):
-                apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._finite_pairs(0))
-                bounds.append(base + mean * float(np.exp(apart)) * (1.0 + 1e-14))
+        distribution = self._finite_repetitions
+        if isinstance(distribution, TruncatedNegativeBinomial):
+            bounds.append((2.0 + distribution.eta) * base)
+        curvature = distribution.curvature_bounds[1]
+        if np.isfinite(curvature):
+            apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._finite_pairs(0))
+            bounds.append(base + curvature * float(np.exp(apart)) * (1.0 + 1e-14))
         return min(bounds) if base else 0.0
 
     def _cached(self, key: Any, make: Callable[[], Any]) -> Any:

@@ -4,10 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privsample._checks import FloatArray
-from privsample._logspace import log1p_excess, resolved, stirling_remainder
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
@@ -17,13 +14,11 @@ from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
-from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
+from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne, related
 
-_MOST_BLOCKS, _GROWTH = 1024, 1.25
 _VALUES = 60  # approximate number of curve values in a search for epsilon
-_BALLE = "Balle, Barthe and Gaboardi 2018"
 
 Member = tuple[Accountant, float, float]  # account on the subsample, log weight, rate
 
@@ -39,6 +34,9 @@ class SubsampledAccountant(Accountant):
     - WithoutReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 9).
     - WithReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 10), or AddRemove if `relation` says so
       (Theorem 11); n is then a public lower bound on the size of the larger dataset.
+    - StratifiedSampling(sizes, samples), base under ReplaceOne(m), m the sum of `samples`: ReplaceOne(n), n the sum of
+      `sizes`. A replaced record stays in its stratum, and the stratum with the largest sampling fraction counts.
+    - TableSampling and a Scheme of your own: the relations that it states as `conversions`.
     - PoissonSampling, base under ReplaceOne(n), with `relation`: ReplaceOne(n), as a mixture over sample sizes. Given
       the size, Theorem 9 applies; the bound is never above Theorem 14. The base must hold for samples of every size,
       which is not true of the sensitivity of a mean.
@@ -48,7 +46,7 @@ class SubsampledAccountant(Accountant):
     base : Accountant
         The account of the mechanism on a sample, for one record.
     scheme : Scheme
-        `PoissonSampling(...)`, `WithoutReplacement(...)` or `WithReplacement(...)`.
+        `PoissonSampling(...)`, `WithoutReplacement(...)`, `WithReplacement(...)`, or another `Scheme`.
     relation : Relation, optional
         Relation of the result where the scheme allows several; otherwise it is determined.
     assumptions : frozenset of Assumption, default frozenset()
@@ -87,20 +85,14 @@ class SubsampledAccountant(Accountant):
         if not isinstance(self.base, Accountant):
             raise TypeError(f"base must be an account, got {type(self.base).__name__}")
         relation = subsampled_relation(self.scheme, self.base.relation, self.relation)
-        set_fields(self, relation=relation, assumptions=self.assumptions | self.base.assumptions)
+        stated = frozenset() if self.scheme.proved else {Assumption.STATED}
+        set_fields(self, relation=relation, assumptions=self.assumptions | self.base.assumptions | stated)
         self.bounds  # noqa: B018 - raises an error if the base does not hold for other sizes
 
     @property
     def source(self) -> str:
         """The theorem, and the source of the base."""
-        theorem = {
-            "PoissonSampling under AddRemove": "Theorem 8",
-            "WithoutReplacement under ReplaceOne": "Theorem 9",
-            "WithReplacement under ReplaceOne": "Theorem 10",
-            "WithReplacement under AddRemove": "Theorem 11",
-            "PoissonSampling under ReplaceOne": "Theorem 9 for each size (it sharpens their Theorem 14)",
-        }[f"{type(self.scheme).__name__} under {type(self.relation).__name__}"]
-        return f"{_BALLE}, {theorem}; {self.base.source}"
+        return f"{self.scheme.source}; {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
         """One pair for removal and one for addition; under ReplaceOne one pair that is its own reverse.
@@ -123,40 +115,49 @@ class SubsampledAccountant(Accountant):
             known |= {"renyi": lambda a: np.full(a.shape, np.inf), "order_limit": 1.0, "pure_epsilon": np.inf}
         return PrivacyBounds.from_pairs(*self._directions, **known)
 
-    def _members(self, base: Accountant) -> list[Member]:
+    @cached
+    def _alternatives(self) -> Alternatives:
+        """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
+        assert self.relation is not None
+        return self.scheme.parts(self.base.relation, self.relation)
+
+    def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
 
         At e >= 0 the curve is sum_i weight_i rate_i delta_i(e_i), exp(e) = 1 + rate_i (exp(e_i) - 1).
         """
-        match self.scheme, self.relation:
-            case WithReplacement(n=n, m=m), _:
-                share = float(-np.expm1(m * np.log1p(-1.0 / n))) if n > 1 else 1.0
-                return [(*_group(base, high, w - np.log(share)), share) for _, high, w in _count_blocks(m, 1.0 / n)]
-            case WithoutReplacement(n=n, m=m), _:
-                return [(base, 0.0, m / n)]
-            case PoissonSampling(rate=rate), ReplaceOne(n=n):
-                return [(base.for_sizes(low, high), w, high / n) for low, high, w in _count_blocks(n, rate)]
-            case _:
-                return [(base, 0.0, resolved(self.scheme.rate))]  # type: ignore[attr-defined]
+        return [_member(base, part) for part in parts]
 
     @cached
     def _directions(self) -> Directions:
-        """The dominating pairs of each direction of the relation."""
+        """The dominating pairs of each direction of the relation, one for each worst case."""
+        found = [self._pairs(parts) for parts in self._alternatives]
+        return tuple(tuple(dict.fromkeys(pairs)) for pairs in zip(*found, strict=True))
+
+    def _pairs(self, parts: tuple[SamplingPart, ...]) -> tuple[LossPair, ...]:
+        """The dominating pair of each direction in one worst case."""
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}
-        members = self._members(self.base)
+        members = self._members(self.base, parts)
+        both_orders = isinstance(self.base.relation, AddRemove) and not self._nested
         for account, weight, rate in members:
-            grouped.setdefault(_direction_pairs(account, len(members)), []).append((rate, weight))
-        if isinstance(self.relation, AddRemove):
+            pairs = _direction_pairs(account, len(members), both_orders=both_orders)
+            grouped.setdefault(pairs, []).append((rate, weight))
+        if self._nested:
             each = [(pairs, rate, weight) for pairs, found in grouped.items() for rate, weight in found]
             removal = mixture_pair([(poisson_pair(pairs[0], rate, removed=True), w) for pairs, rate, w in each])
             addition = mixture_pair([(poisson_pair(pairs[1], rate, removed=False), w) for pairs, rate, w in each])
-            return ((removal,), (addition,))
+            return removal, addition
         mixture = []
         for (pair, _), found in grouped.items():
             rates, weights = (np.array(column) for column in zip(*found, strict=True))
             total = float(np.logaddexp.reduce(weights))
             mixture.append((replaced_record_pair(pair, rates, weights - total), total))
-        return ((mixture_pair(mixture),),)
+        return (mixture_pair(mixture),)
+
+    @property
+    def _nested(self) -> bool:
+        """True if removal and addition have separate pairs."""
+        return self.scheme.nested and isinstance(self.relation, AddRemove)
 
     @property
     def _infinity_mass(self) -> float:
@@ -168,7 +169,10 @@ class SubsampledAccountant(Accountant):
             base = ApproximateAccountant(
                 stated_epsilon=base.pure_epsilon, stated_delta=base.infinity_mass, relation=base.relation
             )
-        lost = sum(np.exp(weight) * rate * account.infinity_mass for account, weight, rate in self._members(base))
+        lost = max(
+            sum(np.exp(weight) * rate * account.infinity_mass for account, weight, rate in self._members(base, parts))
+            for parts in self._alternatives
+        )
         return float(np.clip(lost, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property
@@ -190,31 +194,18 @@ def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) 
     """
     if asked is not None:
         related(asked)
-    unit = base.unit if isinstance(base, (AddRemove, ReplaceOne)) else "record"
     if isinstance(base, (AddRemove, ReplaceOne)) and base.members > 1:
         raise RelationMismatch(
             f"base must be about one record, got a base under {base}; subsample the account of one record, then use "
             f".group"
         )
-    match scheme:
-        case PoissonSampling():
-            size = base.n if isinstance(base, ReplaceOne) else 1
-            ways = [(AddRemove(unit=unit), AddRemove(unit=unit)), (ReplaceOne(n=size, unit=unit),) * 2]
-            rule = "AddRemove to AddRemove, or ReplaceOne(n) to ReplaceOne(n) with relation=ReplaceOne(n=n)"
-            natural: Relation = AddRemove(unit=unit)
-        case WithoutReplacement(n=n, m=m):
-            natural = ReplaceOne(n=n, unit=unit)
-            ways = [(ReplaceOne(n=m, unit=unit), natural)]
-            rule = f"ReplaceOne(n={m}) to ReplaceOne(n={n})"
-        case WithReplacement(n=n, m=m):
-            natural = ReplaceOne(n=n, unit=unit)
-            ways = [(ReplaceOne(n=m, unit=unit), natural), (ReplaceOne(n=m, unit=unit), AddRemove(unit=unit))]
-            ways = ways if n > 1 else ways[:1]
-            rule = f"ReplaceOne(n={m}) to ReplaceOne(n={n}), or to AddRemove with relation=AddRemove() and n > 1"
-        case _:
-            raise TypeError(
-                f"scheme must be PoissonSampling, WithoutReplacement or WithReplacement, got {type(scheme).__name__}"
-            )
+    if not isinstance(scheme, Scheme):
+        raise TypeError(
+            "scheme must be PoissonSampling, WithoutReplacement, WithReplacement or another Scheme, got "
+            f"{type(scheme).__name__}"
+        )
+    ways = scheme.conversions(base)
+    natural, rule = ways[0][1], scheme.conversion_rule(base)
     result = natural if asked is None else asked
     if (base, result) not in ways:
         raise RelationMismatch(
@@ -223,19 +214,27 @@ def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) 
     return result
 
 
-def _direction_pairs(account: Accountant, members: int) -> tuple[LossPair, LossPair]:
+def _direction_pairs(account: Accountant, members: int, *, both_orders: bool) -> tuple[LossPair, LossPair]:
     """One pair for removal, or for both orders, and one for addition; an envelope if there is no single pair.
 
-    The bounds are tabulated if a search would need too many values of this account and of as many other members.
+    With `both_orders`, the first pair dominates both directions of AddRemove. The bounds are tabulated if a search
+    would need too many values of this account and of as many other members.
     """
     bounds = within_budget(account.bounds, curve=_VALUES * members)
     match bounds.single_pairs:
         case (one,):
             return one, one
-        case (removal, addition):
+        case (removal, addition) if not both_orders:
             return removal, addition
     pair = BoundsEnvelope(bounds=bounds)
     return pair, pair
+
+
+def _member(base: Accountant, part: SamplingPart) -> Member:
+    """The account of the base for the sizes and the group of a part, with the log weight and the rate of the part."""
+    sized = base if part.sizes is None else base.for_sizes(*part.sizes)
+    account, weight = (sized, part.log_weight) if part.group is None else _group(sized, part.group, part.log_weight)
+    return account, weight, part.rate
 
 
 def _group(base: Accountant, size: int, log_weight: float) -> tuple[Accountant, float]:
@@ -245,44 +244,3 @@ def _group(base: Accountant, size: int, log_weight: float) -> tuple[Accountant, 
     except ValueError:
         no_guarantee = ApproximateAccountant(stated_epsilon=0.0, stated_delta=1 - 2.0**-53, relation=base.relation)
         return no_guarantee, log_weight + 2.0**-52
-
-
-def _count_blocks(trials: int, rate: float) -> list[tuple[int, int, float]]:
-    """Blocks (low, high, log probability) of the counts k >= 1 of a binomial distribution.
-
-    Likely counts have blocks of their own. The probability of each block is rounded up.
-    """
-    if rate == 1.0:
-        return [(trials, trials, 0.0)]
-    mean, spread = trials * rate, np.sqrt(trials * rate * (1.0 - rate))
-    low, high = max(1, int(mean - 14 * spread - 50)), min(trials, int(mean + 14 * spread + 150))
-    starts = np.arange(low, high + 1, -(-(high + 1 - low) // _MOST_BLOCKS))
-    weights = np.logaddexp.reduceat(log_binomial(np.arange(low, high + 1), trials, rate), starts - low)
-    blocks = [
-        (int(k), int(end), float(w)) for k, end, w in zip(starts, [*(starts[1:] - 1), high], weights, strict=True)
-    ]
-    if low > 1:
-        blocks.insert(0, (1, low - 1, float(log_binomial(np.array([low - 1]), trials, rate)[0] + np.log(low - 1))))
-    while high < trials:  # above the mean the probabilities decrease, so the first count of a block bounds the others
-        first, high = high + 1, min(trials, int(_GROWTH * high) + 1)
-        weight = log_binomial(np.array([first]), trials, rate)[0] + np.log(high - first + 1)
-        blocks.append((first, high, float(weight)))
-    return blocks
-
-
-def log_binomial(k: NDArray[np.int64], trials: int, rate: float) -> FloatArray:
-    """log probability of k successes, 1 <= k <= trials, rounded up. Source: Loader 2000."""
-    n, successes = float(trials), np.maximum(np.minimum(k, trials - 1), 1).astype(np.float64)
-    failures, away = np.maximum(n - successes, 1.0), successes - n * rate
-    deviance = _deviance(successes, n * rate, -away) + _deviance(failures, n * (1.0 - rate), away)
-    remainders = stirling_remainder(n) - stirling_remainder(successes) - stirling_remainder(failures)
-    inside = remainders - deviance - 0.5 * np.log(2 * np.pi * successes * (failures / n))
-    slope = np.abs(away) * (1.0 / successes + 1.0 / failures)  # derivative in the mean, which is rounded
-    rounding = np.finfo(np.float64).eps * (16.0 + 16.0 * np.abs(deviance) + 2.0 * n * rate * slope)
-    return np.where(k < trials, inside + rounding, n * np.log(rate) * (1 - 2 * np.finfo(np.float64).eps))
-
-
-def _deviance(count: FloatArray, mean: float, away: FloatArray) -> FloatArray:
-    """count log(count/mean) + mean - count with away = mean - count; by a series where the two nearly cancel."""
-    y = away / count
-    return count * np.where(np.abs(y) < 0.1, log1p_excess(np.clip(y, -0.1, 0.1)), y - np.log(mean / count))

@@ -16,6 +16,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
+from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
 
 if TYPE_CHECKING:
@@ -379,6 +380,11 @@ class Model(Memo, ABC):
             The instance; None, the default, if there is none.
         """
         return None
+
+    @property
+    def record_format(self) -> RecordFormat:
+        """How data hold the records of the model: by default, in one column."""
+        return ColumnFormat(names=getattr(self, "names", ()))
 
     # Neighbouring data sets
 

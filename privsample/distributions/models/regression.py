@@ -5,14 +5,12 @@ from typing import Any, Self
 import numpy as np
 
 from privsample._checks import FloatArray, interval, listed, nonnegative_integer, number, positive
-from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity
-from privsample.distributions.rows import table
-from privsample.errors import SchemaError
 
 
 @frozen_value
@@ -109,6 +107,11 @@ class LinearRegression(MomentModel):
         """The name of the vector of coefficients, intercept and variance."""
         return "coefficients_intercept_variance"
 
+    @property
+    def record_format(self) -> LabelledFormat:
+        """Rows of features with their targets."""
+        return LabelledFormat(features=len(self.feature_bounds))
+
     def to_data(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The pair (features, target)."""
         return rows[:, :-1], rows[:, -1]
@@ -161,13 +164,7 @@ class LinearRegression(MomentModel):
         SchemaError
             If the data do not have this form.
         """
-        if not (isinstance(data, (tuple, list)) and len(data) == 2):
-            raise SchemaError("data must be a pair (rows, targets): rows of shape (n, features), targets of shape (n,)")
-        rows = table(data[0], len(self.feature_bounds))
-        targets = np.concatenate([np.empty(0), *chunks(data[1])])
-        if len(rows) != len(targets):
-            raise SchemaError(f"data must hold one target for each row, got {len(rows)} and {len(targets)}")
-        return np.column_stack([rows, targets])
+        return self.record_format.read(data)
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0

@@ -9,7 +9,7 @@ from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, records_outside_group
+from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, SumRecords, records_outside_group
 
 
 def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
@@ -57,11 +57,9 @@ def moment_neighbours(
     + 2 square)). The common records do not change the loss.
     """
     moments, rest = model.moments, records_outside_group(group, n)
-    low, high = np.array(moments.bounds).T
-    between = 1.0 / (moments.radius * (len(low) - 1 + 2 * moments.square))
 
     def record(height: float) -> FloatArray:
-        return np.asarray(low + (1.0 + height) / 2.0 * (high - low))
+        return _moment_record(model, height)
 
     def total(height: float) -> FloatArray:
         return np.asarray(
@@ -90,5 +88,32 @@ def moment_neighbours(
             loss=shifted_loss(noise, total(1.0), total(other)),
             width=len(model.empty),
         )
-        for other in (-1.0, -between)
+        for other in _moment_heights(model)
+    )
+
+
+def _moment_heights(model: MomentModel) -> tuple[float, float]:
+    """The heights of the two records that a record at all upper bounds is exchanged for, in [-1, 1]."""
+    moments = model.moments
+    return -1.0, -1.0 / (moments.radius * (len(moments.bounds) - 1 + 2 * moments.square))
+
+
+def _moment_record(model: MomentModel, height: float) -> FloatArray:
+    """The record whose numbers are all at this height between their bounds, 1 at the upper and -1 at the lower."""
+    low, high = np.array(model.moments.bounds).T
+    return np.asarray(low + (1.0 + height) / 2.0 * (high - low))
+
+
+def moment_records(model: MomentModel) -> tuple[SumRecords, ...]:
+    """The records of `moment_neighbours`; those at the upper bounds are also the common records."""
+
+    def read(height: float) -> FloatArray:
+        return np.asarray(model.record_format.read(model.to_data(_moment_record(model, height)[None]))[0])
+
+    def sums(height: float) -> FloatArray:
+        return np.asarray(model.moments.sums(_moment_record(model, height)[None]), dtype=np.float64)
+
+    return tuple(
+        SumRecords(records=(read(1.0), read(1.0), read(other)), contributions=(sums(1.0), sums(1.0), sums(other)))
+        for other in _moment_heights(model)
     )

@@ -25,8 +25,8 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
-from privsample.mechanisms.neighbours import Draw, Neighbours
-from privsample.mechanisms.noise.neighbours import moment_neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
+from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
@@ -208,6 +208,17 @@ class NoisyStatistics(ConjugateMechanism):
             account=one.accountant,
             draw=one._many_draws(one),
         )
+
+    def _sum_records(self, *, random_size: bool) -> tuple[SumRecords, ...]:
+        del random_size
+        if isinstance(self.model, MomentModel):
+            return moment_records(self.model)
+        return tuple(self._with_contributions(*records) for records in self.model.extreme_records)
+
+    def _with_contributions(self, *records: float) -> SumRecords:
+        common, first, second = (np.asarray(record) for record in records)
+        each = [self.model.statistic(np.array([record])) for record in records]
+        return SumRecords(records=(common, first, second), contributions=(each[0], each[1], each[2]))
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         noise = self.distribution

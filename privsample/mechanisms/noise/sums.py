@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from privsample._checks import (
     positive,
     positive_integer,
 )
-from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
-from privsample.distributions.rows import count_clipped_rows, table, within_norm
+from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
+from privsample.distributions.rows import count_clipped_rows, within_norm
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
@@ -36,6 +36,7 @@ from privsample.mechanisms.neighbours import (
     Dataset,
     Draw,
     Neighbours,
+    SumRecords,
     copies,
     describe_records,
     public_size,
@@ -54,6 +55,7 @@ class NoisySum(Mechanism):
     """Base class: `draws` noisy sums of what the records contribute, under AddRemove or ReplaceOne."""
 
     __slots__ = ()
+    record_format: ClassVar[RecordFormat]
     relation: Relation
     draws: int
 
@@ -67,7 +69,6 @@ class NoisySum(Mechanism):
     def domain(self) -> Domain:
         """The interval in which the summed numbers lie, with the public rule for all other values."""
 
-    @abstractmethod
     def records(self, data: Any) -> NDArray[Any]:
         """Read the records as an array, one along the first axis.
 
@@ -86,6 +87,7 @@ class NoisySum(Mechanism):
         SchemaError
             If the data have another shape or type.
         """
+        return self.record_format.read(data)
 
     @abstractmethod
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
@@ -118,6 +120,11 @@ class NoisySum(Mechanism):
         """The records that change the sum most, and the record that adds least to it."""
         return np.unique(np.stack([*self._extremes, self._least_record]), axis=0)
 
+    def _sum_records(self, *, random_size: bool) -> tuple[SumRecords, ...]:
+        common, first, second = self._extremes
+        records = (self._least_record if random_size else common, first, second)
+        return (SumRecords(records=records, contributions=records),)
+
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, "sum", outer)
 
@@ -148,12 +155,6 @@ class NoisySum(Mechanism):
                 width=int(np.size(first)),
             ),
         )
-
-    def for_size(self, size: int) -> "NoisySum":
-        """Under ReplaceOne, the same sum of `size` records; under AddRemove, the mechanism itself."""
-        if not isinstance(self.relation, ReplaceOne):
-            return self
-        return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
 
     def _statistic(self, data: Any) -> FloatArray:
         return np.asarray(self._contributions(self._checked(data)).sum(axis=0))
@@ -208,6 +209,7 @@ class ColumnSum(NoisySum):
     """
 
     __slots__ = ()
+    record_format: ClassVar[RecordFormat] = ColumnFormat()
     bounds: tuple[float, float]
 
     @property
@@ -231,10 +233,6 @@ class ColumnSum(NoisySum):
     @property
     def _least_record(self) -> FloatArray:
         return np.asarray(self.domain.missing)
-
-    def records(self, data: Any) -> NDArray[Any]:
-        """Read one column of numbers (array protocol or Arrow stream)."""
-        return np.concatenate([np.empty(0), *chunks(data)])
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
         return np.asarray(self.domain.clean(records), dtype=np.float64)
@@ -462,9 +460,10 @@ class ClippedSum(NoisySum):
         names = column_names(data)
         return {"feature": names} if len(names) == self.width else {}
 
-    def records(self, data: Any) -> NDArray[Any]:
-        """Read an array of shape (k, width)."""
-        return table(data, self.width)
+    @property
+    def record_format(self) -> RowFormat:  # type: ignore[override]
+        """Rows of `width` numbers."""
+        return RowFormat(width=self.width)
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
         return within_norm(records, self.norm)

@@ -29,6 +29,7 @@ from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
+from privsample.distributions.record_format import RecordFormat
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, readable_class_name
@@ -74,6 +75,11 @@ class ConjugateMechanism(Mechanism):
     def domain(self) -> Domain:
         """The set of valid records, with the public rule for all other values."""
         return self.model.domain
+
+    @property
+    def record_format(self) -> RecordFormat:  # type: ignore[override]
+        """The format of the model's records."""
+        return self.model.record_format
 
     @property
     def _label(self) -> str:
@@ -205,10 +211,6 @@ class PosteriorMechanism(ConjugateMechanism):
             case (1.0, weight):
                 return f"a belief about {self._label} in which the prior counts {weight:.3g} times as much as usual"
         return f"a weakened belief about {self._label}"
-
-    def for_size(self, size: int) -> "PosteriorMechanism":
-        """The same mechanism for `size` records."""
-        return replace(self, n=size)  # type: ignore[type-var]
 
     def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
         r, w = self._weights

@@ -1,6 +1,7 @@
 """Private Gibbs sampling for a hidden Markov chain of categorical records: noisy histograms or tempered updates."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from privsample.accounting.posterior.gibbs import histograms_account, sweeps_acc
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
+from privsample.distributions.record_format import RowFormat
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine, noise_argument
@@ -214,6 +216,48 @@ class PrivateGibbsHMM(Mechanism):
         )
 
     @property
+    def record_format(self) -> RowFormat:  # type: ignore[override]
+        """Rows of one code for each feature, in the order of their steps."""
+        return RowFormat(width=len(self.categories))
+
+    @property
+    def record_strata(self) -> tuple[int, ...] | None:  # type: ignore[override]
+        """The numbers of records of the time steps, if more than one step holds records: no record changes its step."""
+        return self.entries if sum(count > 0 for count in self.entries) > 1 else None
+
+    def for_size(self, size: int) -> "PrivateGibbsHMM":
+        """The same sampler for `size` records of the only step that holds records.
+
+        Parameters
+        ----------
+        size : int
+            Number of records, >= 1.
+
+        Returns
+        -------
+        PrivateGibbsHMM
+            The sampler for `size` records.
+
+        Raises
+        ------
+        TypeError
+            If several steps hold records and `size` differs from their total.
+        """
+        size = positive_integer(size=size)
+        if size == self.n:
+            return self
+        if self.record_strata is not None:
+            raise TypeError(
+                f"the records of {count_noun(len(self.entries), 'time step')} cannot be sampled together: give the "
+                "number of records of each step by StratifiedSampling(sizes=..., samples=...)"
+            )
+        return replace(self, entries=tuple(size if count else 0 for count in self.entries))
+
+    def for_strata(self, sizes: tuple[int, ...]) -> "PrivateGibbsHMM":
+        """The same sampler for other numbers of records of the time steps."""
+        return replace(self, entries=sizes)
+
+    @property
     def title(self) -> str:
         """The fixed text "Hidden Markov chain of categorical records"."""
         return "Hidden Markov chain of categorical records"
@@ -266,6 +310,10 @@ class PrivateGibbsHMM(Mechanism):
                 width=self._last_sweeps * cells + 1,
             ),
         )
+
+    def extreme_records(self) -> FloatArray:
+        """A record of zeros, and one of the last categories."""
+        return np.array([np.zeros(len(self.categories)), np.array(self.categories) - 1.0])
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and the log likelihood of the records under the last sweep.

@@ -14,6 +14,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
 from privsample.distributions.models.glm import LogisticPosteriorDensity
 from privsample.distributions.models.rejection_envelope import RejectionEnvelope, plan
+from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
@@ -149,6 +150,11 @@ class LogisticPosterior(Mechanism):
         """True if draws are made exactly by rejection, False if they come from Markov chains."""
         return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
 
+    @property
+    def record_format(self) -> LabelledFormat:  # type: ignore[override]
+        """Rows of features with their labels."""
+        return LabelledFormat(features=self.features)
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant whose prior is wider than stated."""
@@ -163,6 +169,12 @@ class LogisticPosterior(Mechanism):
         """Extreme rows that are mirror images of each other, found by quadrature."""
         group = positive_integer(group=group)
         return logistic_neighbours(self, group)
+
+    def extreme_records(self) -> FloatArray:
+        """The longest rows in opposite directions, and a row of zeros, all with label 1."""
+        records = np.zeros((3, self.features + 1))
+        records[:2, 0], records[:, -1] = (self.norm, -self.norm), 1.0
+        return records
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         return partial(rows_of_draws, self) if outer is self and self.draws == 1 else None

@@ -46,11 +46,17 @@ def low_losses_first(losses: FloatArray) -> list[Place]:
     return [*falling, *(partial(_accept_first, cut=-float(cut), sign=-1.0) for cut in cuts)]
 
 
-def first_accepted(threshold: float, stop_probability: float) -> Chosen:
-    """The probability that each output is the first accepted one; the last entry is the probability of no output."""
+def first_accepted(threshold: float, stop_probability: float, *, after: bool = False) -> Chosen:
+    """The probability that each output is the first accepted one; the last entry is the probability of no output.
+
+    With `after`, the random stop is decided after each run that is not accepted.
+    """
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         kept = np.where(scores >= threshold, chances, 0.0)
+        if after:
+            stopped = stop_probability * max(1.0 - kept.sum(), 0.0)
+            return np.append(kept, stopped) / (kept.sum() + stopped)
         return np.append((1.0 - stop_probability) * kept, stop_probability) / (
             stop_probability + (1.0 - stop_probability) * kept.sum()
         )

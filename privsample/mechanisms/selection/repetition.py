@@ -13,7 +13,7 @@ from privsample._data import as_float
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
-from privsample.accounting.selection.conditional import ConditionalAccountant
+from privsample.accounting.selection.conditional import ConditionalAccountant, Stop
 from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.repetitions import (
     RepetitionDistribution,
@@ -153,8 +153,9 @@ class ConditionalSelection(Wrapper):
 
     Before each run the mechanism stops with probability `stop_probability` and releases no draws. Thus every round
     stops with at least this probability for all data, the account needs no assumption about the data, and the
-    mean number of runs is at most 1/stop_probability. `release` takes the base's data, and draws the base's names. NaN
-    scores and failed runs never reach the threshold.
+    mean number of runs is at most 1/stop_probability. With `stop="after"`, the mechanism runs first, and stops with
+    this probability after each run whose score does not reach the threshold: at least one run is made. `release` takes
+    the base's data, and draws the base's names. NaN scores and failed runs never reach the threshold.
 
     Parameters
     ----------
@@ -163,9 +164,11 @@ class ConditionalSelection(Wrapper):
     threshold : float
         The smallest score that is released, finite, in the unit of the score.
     stop_probability : float
-        Probability of stopping before each run, in (0, 1]. It must exceed the base's infinity mass.
+        Probability of stopping before, or after, each run, in (0, 1]. It must exceed the base's infinity mass.
     score : str or function of Release, optional
         The score, as for `RepeatedSelection`.
+    stop : {"before", "after"}, default "before"
+        Whether the random stop is decided before or after each run. Stopping before costs slightly less.
 
     Raises
     ------
@@ -176,8 +179,8 @@ class ConditionalSelection(Wrapper):
 
     Notes
     -----
-    Papernot and Steinke 2022, Appendix C; docs/notes/selection.md, section 5.
-    Kind: upper bound.
+    Liu and Talwar 2019 (stop after a run); Papernot and Steinke 2022, Appendix C and footnote 11 (stop before a run);
+    docs/notes/selection.md, section 5. Kind: upper bound.
 
     Examples
     --------
@@ -192,10 +195,12 @@ class ConditionalSelection(Wrapper):
     threshold: float
     stop_probability: float
     score: Score = None
+    stop: Stop = "before"
     command = CommandLine(
         help={
             "threshold": "the smallest score that is released",
-            "stop_probability": "the probability to stop before each run",
+            "stop_probability": "the probability to stop before, or after, each run",
+            "stop": "whether to stop before or after a run (default: before)",
         }
     )
 
@@ -213,25 +218,40 @@ class ConditionalSelection(Wrapper):
     def accountant(self) -> ConditionalAccountant:
         """The account of one round, given that the round stops: an upper bound derived from the base's account."""
         return ConditionalAccountant(
-            base=self.base.accountant, event_probability=self.stop_probability, geometric_stopping=True
+            base=self.base.accountant,
+            event_probability=self.stop_probability,
+            geometric_stopping=True,
+            stop=self.stop,
         )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """An example, and a mutant whose runs add too little noise."""
-        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5)
+        """Both times of stopping, each with a mutant whose runs add too little noise."""
         quiet = GaussianMechanism(sensitivity=1, noise_std=1)
         bug = "the noise of a run is smaller than stated"
-        return (Example.with_wrong_fields("conditional-selection", example, base=quiet, bug=bug, samples=5_000),)
+        named: dict[str, Stop] = {"conditional-selection": "before", "selection-stopped-after-runs": "after"}
+        return tuple(
+            Example.with_wrong_fields(
+                name,
+                cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5, stop=stop),
+                base=quiet,
+                bug=bug,
+                samples=5_000,
+            )
+            for name, stop in named.items()
+        )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the scores that attain most."""
         group = positive_integer(group=group)
-        places, chosen = accept_extremes(self.threshold), first_accepted(self.threshold, self.stop_probability)
+        places = accept_extremes(self.threshold)
+        chosen = first_accepted(self.threshold, self.stop_probability, after=self.stop == "after")
         return neighbours_by_score(self, group, places, chosen)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        while draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
+        first = self.stop == "after"  # the first run is made without a stop before it
+        while first or draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
+            first = False
             rank, found = _one_run(self.base, self.score, statistic, rng)
             if rank >= rank_of(self.threshold):
                 return found
