@@ -54,6 +54,7 @@ from privsample.distributions.finite_repetitions import TruncatedRepetitions as 
 from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical as DirichletCategorical
+from privsample.distributions.models.exponential_family import ExponentialFamily as ExponentialFamily
 from privsample.distributions.models.gamma_exponential import GammaExponential as GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson as GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance as NormalUnknownVariance
@@ -67,10 +68,13 @@ from privsample.distributions.parametric.conjugate import Beta as Beta
 from privsample.distributions.parametric.conjugate import Dirichlet as Dirichlet
 from privsample.distributions.parametric.conjugate import Gamma as Gamma
 from privsample.distributions.parametric.conjugate import Normal as Normal
+from privsample.distributions.parametric.natural import LogNormalizer as LogNormalizer
+from privsample.distributions.parametric.natural import NaturalDistribution as NaturalDistribution
 from privsample.distributions.posterior_shifts import BetaShift as BetaShift
 from privsample.distributions.posterior_shifts import BetaShifts as BetaShifts
 from privsample.distributions.posterior_shifts import GammaRateShift as GammaRateShift
 from privsample.distributions.posterior_shifts import GammaShapeShift as GammaShapeShift
+from privsample.distributions.posterior_shifts import NaturalShifts as NaturalShifts
 from privsample.distributions.posterior_shifts import NormalShift as NormalShift
 from privsample.distributions.profile_graph import ProfileGraph as ProfileGraph
 from privsample.distributions.record_sensitivity import RecordSensitivity as RecordSensitivity
