@@ -84,6 +84,10 @@ from privsample.distributions.repetitions import TruncatedNegativeBinomial as Tr
 from privsample.distributions.schemes import PoissonSampling as PoissonSampling
 from privsample.distributions.schemes import WithoutReplacement as WithoutReplacement
 from privsample.distributions.schemes import WithReplacement as WithReplacement
+from privsample.distributions.steps.diffusions import BrownianDiffusion as BrownianDiffusion
+from privsample.distributions.steps.diffusions import Diffusion as Diffusion
+from privsample.distributions.steps.diffusions import OrnsteinUhlenbeckDiffusion as OrnsteinUhlenbeckDiffusion
+from privsample.distributions.steps.diffusions import StatedDiffusion as StatedDiffusion
 from privsample.distributions.steps.losses import LogisticLoss as LogisticLoss
 from privsample.distributions.steps.losses import SquaredLoss as SquaredLoss
 from privsample.distributions.steps.maps import Affine as Affine
@@ -132,6 +136,7 @@ from privsample.mechanisms.postprocessing.bernoulli import BernoulliSampling as 
 from privsample.mechanisms.postprocessing.contraction import NoisyContraction as NoisyContraction
 from privsample.mechanisms.postprocessing.contraction import NoisyStep as NoisyStep
 from privsample.mechanisms.postprocessing.convolution import PostNoise as PostNoise
+from privsample.mechanisms.postprocessing.diffused_statistic import DiffusedStatistic as DiffusedStatistic
 from privsample.mechanisms.postprocessing.diffusion import BrownianMotion as BrownianMotion
 from privsample.mechanisms.postprocessing.diffusion import MultilevelRelease as MultilevelRelease
 from privsample.mechanisms.postprocessing.diffusion import OrnsteinUhlenbeck as OrnsteinUhlenbeck
