@@ -27,6 +27,7 @@ from privsample.accounting.posterior.conjugate import PosteriorAccountant as Pos
 from privsample.accounting.posterior.gibbs import EmissionAccountant as EmissionAccountant
 from privsample.accounting.posterior.glm import LogisticAccountant as LogisticAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant as TemperedAccountant
+from privsample.accounting.postprocessing.applied_kernel import AppliedKernelAccountant as AppliedKernelAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant as BernoulliAccountant
 from privsample.accounting.postprocessing.contraction import ContractionAccountant as ContractionAccountant
 from privsample.accounting.postprocessing.diffusion import diffusion_account as diffusion_account
@@ -96,6 +97,13 @@ from privsample.distributions.steps.maps import Box as Box
 from privsample.distributions.steps.maps import LipschitzMap as LipschitzMap
 from privsample.distributions.steps.maps import Scaling as Scaling
 from privsample.distributions.steps.maps import StatedMap as StatedMap
+from privsample.distributions.steps.starts import InitialDistribution as InitialDistribution
+from privsample.distributions.steps.starts import PointStart as PointStart
+from privsample.distributions.steps.starts import StatedStart as StatedStart
+from privsample.distributions.steps.starts import UniformInBall as UniformInBall
+from privsample.distributions.steps.transition_kernels import Kernel as Kernel
+from privsample.distributions.steps.transition_kernels import StatedKernel as StatedKernel
+from privsample.distributions.steps.transition_kernels import UniformReset as UniformReset
 from privsample.estimators.logistic import PrivateLogisticRegression as PrivateLogisticRegression
 from privsample.estimators.scoring import NoisyScore as NoisyScore
 from privsample.estimators.search import PrivateSearchCV as PrivateSearchCV
@@ -132,6 +140,7 @@ from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM as PrivateGibb
 from privsample.mechanisms.posterior.glm import LogisticPosterior as LogisticPosterior
 from privsample.mechanisms.posterior.inference import PosteriorDraws as PosteriorDraws
 from privsample.mechanisms.posterior.tempered import TemperedPosterior as TemperedPosterior
+from privsample.mechanisms.postprocessing.applied_kernel import AppliedKernel as AppliedKernel
 from privsample.mechanisms.postprocessing.bernoulli import BernoulliSampling as BernoulliSampling
 from privsample.mechanisms.postprocessing.contraction import NoisyContraction as NoisyContraction
 from privsample.mechanisms.postprocessing.contraction import NoisyStep as NoisyStep
