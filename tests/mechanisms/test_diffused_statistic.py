@@ -47,7 +47,7 @@ def test_the_account_is_that_of_the_coordinate_that_forgets_least():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.15, False)])
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.6, False)])
 def test_paths_have_the_law_of_the_diffusion(factor, accepted, rng, alpha):
     """First at 0.4, then at 1.0: each level normal, and the step between them independent of the first level."""
     levels = ps.MultilevelRelease(base=OWN, times=(1.0,))

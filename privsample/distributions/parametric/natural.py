@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, function
+from privsample._checks import FloatArray, function, real_array
 from privsample._value import frozen_value
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.errors import NumericalFailure
@@ -323,6 +323,8 @@ class NaturalDistribution(PosteriorDistribution):
 
     Raises
     ------
+    TypeError
+        If a field has the wrong type.
     ValueError
         If the natural parameter is not normalizable.
 
@@ -352,7 +354,10 @@ class NaturalDistribution(PosteriorDistribution):
     parameter_statistic: Callable[[FloatArray], Any]
 
     def __post_init__(self) -> None:
-        natural = np.array(self.natural, dtype=np.float64)
+        if not isinstance(self.normalizer, LogNormalizer):
+            raise TypeError(f"normalizer must be a LogNormalizer, got {type(self.normalizer).__name__}")
+        function(sampler=self.sampler), function(parameter_statistic=self.parameter_statistic)
+        natural = np.array(real_array(natural=self.natural))
         if natural.ndim != 1 or not self.normalizer.contains(natural[None])[0]:
             raise ValueError(f"natural must be a normalizable natural parameter, got {self.natural!r}")
         natural.flags.writeable = False

@@ -145,23 +145,66 @@ class GaussianDiffusion(Diffusion):
 
     @abstractmethod
     def shrink(self, time: float) -> float:
-        """The factor of the starting point."""
+        """The factor of the starting point.
+
+        Parameters
+        ----------
+        time : float
+            Time of the transition, finite and > 0.
+
+        Returns
+        -------
+        float
+            The factor, >= 0.
+        """
 
     @abstractmethod
     def noise(self, time: float) -> float:
         """The standard deviation of the noise in each coordinate.
 
         It is computed without its square, which may under- or overflow.
+
+        Parameters
+        ----------
+        time : float
+            Time of the transition, finite and > 0.
+
+        Returns
+        -------
+        float
+            The standard deviation, > 0.
         """
 
     def variance(self, time: float) -> float:
-        """The variance of the noise in each coordinate; 0 or +inf if it under- or overflows."""
+        """The variance of the noise in each coordinate.
+
+        Parameters
+        ----------
+        time : float
+            Time of the transition, finite and > 0.
+
+        Returns
+        -------
+        float
+            The variance; 0 or +inf if it under- or overflows.
+        """
         deviation = self.noise(time)
         return deviation * deviation
 
     @abstractmethod
     def noise_at_start(self, time: float) -> float:
-        """noise/shrink, rounded down: the standard deviation of the noise in units of the starting point."""
+        """The standard deviation of the noise in units of the starting point: noise/shrink, rounded down.
+
+        Parameters
+        ----------
+        time : float
+            Time of the transition, finite and > 0.
+
+        Returns
+        -------
+        float
+            The standard deviation; +inf if it overflows.
+        """
 
     def intrinsic_sensitivity(self, time: float, distance: float) -> float:
         """Half the squared distance in standard deviations of the noise; exact."""
@@ -178,7 +221,14 @@ _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 @frozen_value
 class BrownianDiffusion(GaussianDiffusion):
-    """Brownian motion dX = sqrt(2) dW."""
+    """Brownian motion dX = sqrt(2) dW.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.BrownianDiffusion().intrinsic_sensitivity(2.0, 1.0):.4f}")
+    0.1250
+    """
 
     def shrink(self, time: float) -> float:
         """1."""
@@ -196,7 +246,26 @@ class BrownianDiffusion(GaussianDiffusion):
 
 @frozen_value
 class OrnsteinUhlenbeckDiffusion(GaussianDiffusion):
-    """Ornstein-Uhlenbeck process dX = -theta X dt + sqrt(2) rho dW."""
+    """Ornstein-Uhlenbeck process dX = -theta X dt + sqrt(2) rho dW.
+
+    Parameters
+    ----------
+    theta : float
+        Rate of mean reversion, finite and > 0, per unit of time.
+    rho : float
+        Diffusion rate of the noise, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.OrnsteinUhlenbeckDiffusion(theta=1, rho=1).intrinsic_sensitivity(2.0, 1.0):.4f}")
+    0.0093
+    """
 
     theta: float
     rho: float

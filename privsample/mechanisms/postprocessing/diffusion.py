@@ -103,6 +103,7 @@ class DiffusionMechanism(Mechanism):
     def _path_loss(self, shift: float) -> Loss | None:
         """The loss of paths, shape (count, levels * dimension), for two statistics at this distance, where known."""
         del shift
+        return None
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         if outer is self:

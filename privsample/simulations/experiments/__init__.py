@@ -40,6 +40,7 @@ NAMES = {
     "imola-conjecture": "bernoulli:SEARCH",
     "balle-diffusion-mixing": "mixing:DECAY",
     "balle-diffusion-iteration": "mixing:ITERATION",
+    "balle-diffusion-public": "public_steps:PUBLIC",
     "balle-diffusion-8": "diffusion:THEOREM_8",
     "balle-diffusion-path": "diffusion:PATH",
     "balle-table-1": "subsampling_table:TABLE",
