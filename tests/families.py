@@ -123,6 +123,39 @@ def normal(**fields):
     )
 
 
+def log_both(lower, upper):
+    with np.errstate(divide="ignore"):
+        return np.log(lower), np.log(upper)
+
+
+def beta_tails(eta, direction, y):
+    """The direction is e_i - e_j: the logit of a share of two categories."""
+    a, b = eta[direction > 0][0], eta[direction < 0][0]
+    return log_both(special.betainc(a, b, special.expit(y)), special.betaincc(a, b, special.expit(y)))
+
+
+def shape_tails(eta, direction, y):
+    x = eta[1] * np.exp(y / direction[0])
+    return log_both(special.gammainc(eta[0], x), special.gammaincc(eta[0], x))
+
+
+def rate_tails(eta, direction, y):
+    x = np.maximum(-eta[1] * y / direction[1], 0.0)
+    return log_both(special.gammaincc(eta[0], x), special.gammainc(eta[0], x))
+
+
+def mean_tails(eta, direction, y):
+    z = (y / direction[1] - eta[1] / eta[0]) * eta[0] ** 0.5
+    return special.log_ndtr(z), special.log_ndtr(-z)
+
+
+TAILS = {
+    "beta-bernoulli": beta_tails,
+    "dirichlet-categorical": beta_tails,
+    "gamma-poisson": shape_tails,
+    "gamma-exponential": rate_tails,
+    "normal": mean_tails,
+}
 FIVE = {
     "beta-bernoulli": (bernoulli(), ps.BetaBernoulli(alpha=6, beta=12)),
     "dirichlet-categorical": (categorical(), ps.DirichletCategorical(alpha=(3, 2, 4, 2.5))),

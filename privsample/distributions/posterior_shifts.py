@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privsample._checks import FloatArray, flag, positive, real_array
+from privsample._checks import FloatArray, flag, function, positive, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.parametric.natural import LogNormalizer
 
@@ -233,6 +233,10 @@ class NaturalShifts:
     convexity_stated : bool, default False
         True if the user states that the family meets the condition of Geumlek 2020, Theorem 10; otherwise an account
         checks it at many points.
+    log_tails : callable, optional
+        Maps (natural parameter (k,), direction (k,), y of shape (rows,)) to the logarithms of the probabilities that
+        direction . T(theta) is at most y, and that it is greater, two arrays of shape (rows,). With it, the account has
+        the privacy curve of these neighbours. For n > 1 they are the worst at every epsilon only as the user states.
 
     Raises
     ------
@@ -259,8 +263,11 @@ class NaturalShifts:
     attained: bool = True
     hessian_bound: float | Callable[[FloatArray], float] | None = None
     convexity_stated: bool = False
+    log_tails: Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
     def __post_init__(self) -> None:
+        if self.log_tails is not None:
+            function(log_tails=self.log_tails)
         if not isinstance(self.normalizer, LogNormalizer):
             raise TypeError(f"normalizer must be a LogNormalizer, got {type(self.normalizer).__name__}")
         prior, vertices = np.array(real_array(prior=self.prior)), np.array(real_array(vertices=self.vertices))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate
@@ -170,3 +171,86 @@ def test_an_integral_that_does_not_converge_is_infinite():
     broken = replace(shifts.normalizer, hessian=pole)
     neighbours = NaturalNeighbours(shifts=replace(shifts, normalizer=broken), n=3, data_weight=1.0, prior_weight=1.0)
     assert neighbours.renyi(np.array([2.0])).tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS[:4])
+@pytest.mark.parametrize("name", families.FIVE)
+def test_the_five_families_have_the_privacy_curves_of_the_library(name, weights):
+    model, builtin = families.FIVE[name]
+    own = account(replace(model, log_tails=families.TAILS[name]), weights)
+    same = account(builtin, weights)
+    epsilons = np.array([0.0, 0.1, 0.5, 1.0])
+    found, truth = own.delta(epsilons), same.delta(epsilons)
+    shown = truth > 1e-12  # smaller values are differences of tails, which are rounded up
+    assert shown[0]
+    assert found[shown] == pytest.approx(truth[shown], rel=1e-10)
+    assert (found >= truth * (1 - 1e-10)).all()  # both are rounded up
+    for delta in (1e-2, 1e-4, 1e-6):
+        assert own.epsilon(delta) == pytest.approx(same.epsilon(delta), rel=1e-10)
+    assert own.kind("delta") == "exact"
+    assert (ps.Assumption.STATED_NEIGHBOURS in own.assumptions) == (weights[2] > 1)
+    orders = 1 + (min(same.order_limit, 20.0) - 1) * SHARES
+    assert own.rdp(orders) == pytest.approx(same.rdp(orders), rel=1e-11)
+
+
+def test_the_privacy_curve_is_not_below_50_digits():
+    own = account(families.bernoulli(log_tails=families.beta_tails), (0.7, 1.0, 1))
+    with mpmath.workdps(50):
+        r, a, b = mpmath.mpf(0.7), mpmath.mpf(6), mpmath.mpf(12)
+        for epsilon in (0.0, 0.2, 1.0):
+            truths = []
+            for p, q in (((a + r, b), (a, b + r)), ((a, b + r), (a + r, b))):
+                sign = 1 if p[0] > q[0] else -1
+                offset = mpmath.log(mpmath.beta(*p)) - mpmath.log(mpmath.beta(*q))
+                place = 1 / (1 + mpmath.exp(-sign * (mpmath.mpf(epsilon) + offset) / r))
+                ends = (place, 1) if sign > 0 else (0, place)
+                tails = [mpmath.betainc(*each, *ends, regularized=True) for each in (p, q)]
+                truths.append(tails[0] - mpmath.exp(epsilon) * tails[1])
+            truth = float(max(truths))
+            assert truth <= own.delta(epsilon) <= truth * (1 + 1e-11)
+
+
+def test_several_draws_compose_by_the_privacy_curve():
+    own = account(families.poisson(log_tails=families.shape_tails), (0.2, 1.0, 5), draws=3)
+    same = account(families.FIVE["gamma-poisson"][1], (0.2, 1.0, 5), draws=3)
+    assert own.epsilon(1e-4) == pytest.approx(same.epsilon(1e-4), rel=2e-3)
+    assert own.epsilon(1e-4) >= same.epsilon(1e-4) * (1 - 1e-9)
+    assert own.rdp(2.0) == pytest.approx(same.rdp(2.0), rel=1e-11)
+
+
+def test_a_pair_and_its_reverse():
+    (shifts,) = families.poisson(log_tails=families.shape_tails).neighbouring_posteriors
+    neighbours = NaturalNeighbours(shifts=shifts, n=4, data_weight=0.2, prior_weight=1.0)
+    pair = neighbours.pairs[0]
+    back = pair.reverse()
+    assert back.reverse() == pair
+    assert back in neighbours.pairs
+    epsilon = np.array([0.0, 0.3])
+    ahead, behind = np.exp(pair.log_delta(epsilon)), np.exp(back.log_delta(-epsilon))
+    assert ahead == pytest.approx(1 - np.exp(epsilon) + np.exp(epsilon) * behind, abs=1e-12)
+    assert pair.max_divergence == np.inf
+    orders = np.array([2.0, 3.0])
+    largest = np.max([each.renyi(orders) for each in neighbours.pairs], axis=0)
+    assert largest == pytest.approx(neighbours.renyi(orders), rel=1e-13)
+    assert min(each.order_limit for each in neighbours.pairs) == neighbours.order_limit
+    assert back.renyi(np.array([back.order_limit])).tolist() == [np.inf]
+
+
+def test_bad_tails_give_no_guarantee():
+    for tails, error, found in (
+        (lambda eta, direction, y: (y * np.nan, y * np.nan), NumericalFailure, "log_tails returned NaN"),
+        (lambda eta, direction, y: (0.0, 0.0), TypeError, "log_tails must return two arrays of shape"),
+    ):
+        with pytest.raises(error, match=found):
+            account(families.poisson(log_tails=tails), WEIGHTS[3]).delta(0.1)
+    many = families.categorical(
+        prior_parameter=np.ones(6),
+        records=ps.Domain(low=0, high=5, missing=0, whole=True),
+        contribution=lambda x: np.eye(6)[x.astype(int)],
+        length=6,
+        log_tails=families.beta_tails,
+    )
+    with pytest.raises(ValueError, match="for at most 64 pairs of neighbours, got 180"):
+        account(many, (0.1, 1.0, 5))
+    with pytest.raises(TypeError, match="log_tails must be a function"):
+        families.poisson(log_tails=1.0)

@@ -6,7 +6,7 @@ and rounding are proved in posterior.md.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from privsample._checks import open_unit_interval, positive_integer, prior_factor
 from privsample._logspace import half_square
@@ -83,7 +83,7 @@ class PosteriorAccountant(Accountant):
     Notes
     -----
     Geumlek, Song and Chaudhuri 2017, Theorem 10 (worst pairs); posterior.md (privacy curves, groups, rounding);
-    families.md (a family of the user's own, whose privacy curve is converted from its Rényi curve). Kind of the Rényi
+    families.md (a family of the user's own; without `log_tails` its privacy curve is converted). Kind of the Rényi
     curve: exact. Kind of the privacy curve: exact for Dirichlet models with three or more categories, both
     Gamma models and the Normal model; for Beta-Bernoulli (and two categories) it is certified to exceed the worst
     pair's curve by at most a relative 1e-9.
@@ -140,6 +140,8 @@ class PosteriorAccountant(Accountant):
                 stated.add(Assumption.STATED_CONVEXITY)
             else:
                 natural.check_convexity()
+        if natural.pairs and not natural.known_for_each_epsilon:
+            stated.add(Assumption.STATED_NEIGHBOURS)
         set_fields(self, assumptions=self.assumptions | stated)
 
     @property
@@ -170,13 +172,16 @@ class PosteriorAccountant(Accountant):
         )
 
     def _natural_bounds(self, natural: NaturalNeighbours) -> PrivacyBounds:
-        """Rényi curve of all draws of a user's family; Theorem 10 holds for Rényi divergences only."""
-        return PrivacyBounds.from_renyi(
-            lambda orders: self.draws * natural.renyi(orders),
-            order_limit=natural.order_limit,
-            exact=frozenset({"rdp"}) if natural.exact else frozenset(),
-            own_renyi_cost=_NATURAL_COST * len(natural.first),
-        )
+        """Rényi curve of all draws of a user's family, and its privacy curve where the user gives the loss's tails."""
+        known: dict[str, Any] = {
+            "renyi": lambda orders: self.draws * natural.renyi(orders),
+            "order_limit": natural.order_limit,
+            "own_renyi_cost": _NATURAL_COST * len(natural.first),
+        }
+        if not natural.pairs:
+            return PrivacyBounds.from_renyi(**known, exact=frozenset({"rdp"}) if natural.exact else frozenset())
+        pairs = [pair if self.draws == 1 else ProductPair.of(pair, self.draws) for pair in natural.pairs]
+        return PrivacyBounds.from_pairs(pairs, **known, **({} if natural.exact else {"exact": frozenset()}))
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
         """Bounds of several draws; a family's envelope replaces its ends, not proven worst at every epsilon."""

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.loss.pair import checked_divergence
+from privsample.accounting.posterior.natural_pair import NaturalPair
 from privsample.distributions.parametric.natural import LogNormalizer
 from privsample.distributions.posterior_shifts import NaturalShifts
 from privsample.errors import NumericalFailure
 
 _FEW_PAIRS, _MOST_ROWS = 8, 1 << 14  # pairs that are all integrated; pairs times orders that are held at once
+_MOST_PAIRS = 64  # pairs whose privacy curves are computed
 _MOST_VERTICES = 24  # the pairs grow with the cube of this number
 _FINE, _COARSE = np.polynomial.legendre.leggauss(20), np.polynomial.legendre.leggauss(14)
 _NODES = (np.concatenate([_FINE[0], _COARSE[0]]) + 1.0) / 2
@@ -111,6 +113,53 @@ class NaturalNeighbours(Memo):
     def order_limit(self) -> float:
         """Order below which the Rényi divergences of all pairs are finite."""
         return float(1.0 + self._reaches.min())
+
+    def renyi_of(self, pair: int, orders: FloatArray) -> FloatArray:
+        """The Rényi curve of one pair, at orders of any shape."""
+        flat = np.asarray(orders, dtype=np.float64).ravel()
+        found, below = np.full(len(flat), np.inf), flat < self.limit_of(pair)
+        found[below] = self._divergences(flat[below], np.full(int(below.sum()), pair))
+        return checked_divergence(found).reshape(np.shape(orders))
+
+    def limit_of(self, pair: int) -> float:
+        """The order limit of one pair."""
+        return 1.0 + float(self._reaches[pair])
+
+    @cached
+    def pairs(self) -> tuple[NaturalPair, ...]:
+        """All pairs as dominating pairs, if the user gives the tails of the loss; otherwise none."""
+        tails = self.shifts.log_tails
+        if tails is None or self.shifts.hessian_bound is not None:
+            return ()
+        if len(self.first) > _MOST_PAIRS:
+            raise ValueError(
+                f"log_tails are evaluated for at most {_MOST_PAIRS} pairs of neighbours, got {len(self.first)}: leave "
+                "them out, or give fewer vertices"
+            )
+        ends = np.concatenate([self.first, self.second], axis=1), np.concatenate([self.second, self.first], axis=1)
+        places = {tuple(row): k for k, row in enumerate(ends[0].tolist())}
+        unit, found = self.data_weight * self.moved, []
+        for k, step in enumerate(self.step):
+            sign = 1.0 if tuple(step) > tuple(-step) else -1.0  # both orders of a pair have the same direction
+            logs = self._normalizer.values(np.array([self.first[k], self.second[k]]))
+            found.append(
+                NaturalPair(
+                    family=self,
+                    place=k,
+                    reverse_place=places[tuple(ends[1][k].tolist())],
+                    direction=sign * step / unit + 0.0,
+                    scale=sign * unit,
+                    offset=float(logs[0] - logs[1]),
+                    offset_error=float(16 * _ULP * np.abs(logs).sum()),
+                    log_tails=tails,
+                )
+            )
+        return tuple(found)
+
+    @property
+    def known_for_each_epsilon(self) -> bool:
+        """True if the pairs are proven the worst for the privacy curve: no maximum over common records is taken."""
+        return self.n == self.moved and self.exact
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Largest Rényi divergence at each order, any shape; +inf at and above the order limit."""

@@ -64,6 +64,13 @@ class ExponentialFamily(Model):
     convexity_stated : bool, default False
         True if you state that the family meets the convexity condition of Theorem 10; accounts then have the assumption
         STATED_CONVEXITY. By default, every account checks the condition on many lines through its posteriors.
+    log_tails : callable, optional
+        Maps (natural parameter (k,), direction (k,), y of shape (rows,)) to the logarithms of the probabilities that
+        direction . T(theta) is at most y, and that it is greater. The direction is a difference of two vertices, which
+        are in lexicographic order, the greater minus the smaller. With it, accounts have a privacy curve. For n > 1 it
+        rests on your statement that the worst neighbours of the Rényi curve are the worst at every epsilon, and
+        accounts have the assumption STATED_NEIGHBOURS. By default, epsilon and delta are converted from the Rényi
+        curve.
     name : str, default "theta"
         Name under which draws are released.
 
@@ -124,6 +131,7 @@ class ExponentialFamily(Model):
     vertices: FloatArray | None = None
     hessian_bound: float | Callable[[FloatArray], float] | None = None
     convexity_stated: bool = False
+    log_tails: Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
     name: str = "theta"
 
     def __post_init__(self) -> None:
@@ -318,6 +326,7 @@ class ExponentialFamily(Model):
                 attained=self.vertices is None,
                 hessian_bound=self.hessian_bound,
                 convexity_stated=self.convexity_stated,
+                log_tails=self.log_tails,
             ),
         )
 
