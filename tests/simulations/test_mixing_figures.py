@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privsample import SGDAccountant
-from privsample.simulations.experiments import diffusion, experiment, mixing, public_steps
+from privsample.simulations.experiments import diffusion, experiment, mixing, mixing_conditions, public_steps
 
 
 def test_a_kernels_steps():
@@ -95,9 +95,26 @@ def test_drawn_descents_without_noise_and_with_too_much(monkeypatch, rng):
     assert loud.private[0] > loud.without_noise[0] + 5 * loud.private_error[0]
 
 
+def test_mixing_conditions_and_local_privacy():
+    """The implications hold and the counterexamples refute their reverses; a wrong constant would be seen."""
+    columns = mixing_conditions._run(seed=1, count=5).columns
+    chain = np.array([columns[name] for name in mixing_conditions._CHAIN])
+    assert (np.diff(chain, axis=0) <= 1e-12).all()
+    first, second, third = chain[:, -3:].T
+    assert (first[0], second[1]) == (1.0, 1.0)
+    assert first[1] == pytest.approx(0.5)
+    assert second[2] == pytest.approx(0.5)
+    assert third[3] < third[2] == pytest.approx(0.4)
+    assert columns["local_delta_at_0"] == pytest.approx(columns["dobrushin"], rel=1e-12)
+    assert columns["local_delta_at_0"] != pytest.approx(columns["doeblin"], rel=1e-3)
+    matrix = np.array([[0.7, 0.3], [0.3, 0.7]])
+    assert mixing_conditions.local_privacy(matrix, 0.5) == pytest.approx((0.7 - 0.3 * np.exp(0.5), np.log(7 / 3)))
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        "geumlek-6.1",
         "balle-diffusion-mixing",
         "balle-diffusion-iteration",
         "balle-diffusion-public",
@@ -110,6 +127,7 @@ def test_files(name, tmp_path, monkeypatch):
     monkeypatch.setattr(diffusion, "RUNS", 20)
     monkeypatch.setattr(public_steps, "DIMENSIONS", np.array([2, 8]))
     monkeypatch.setattr(public_steps, "RUNS", 3)
+    monkeypatch.setattr(mixing_conditions, "KERNELS", 3)
     picture, numbers, sentence = experiment(name).write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))) >= 2
