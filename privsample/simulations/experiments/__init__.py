@@ -32,6 +32,7 @@ NAMES = {
     "geumlek-5.7": "posterior_held_out:FIGURE_7",
     "geumlek-5.8": "posterior_held_out:FIGURE_8",
     "geumlek-6.1": "mixing_conditions:CONDITIONS",
+    "geumlek-7.1": "profiles_composition:COMPOSITION",
     "geumlek-7.2": "profiles:TWO_PROFILES",
     "geumlek-7.3": "profiles:CATEGORICAL",
     "geumlek-7.5": "profiles:CHAINS",
