@@ -79,6 +79,7 @@ def test_a_family_without_convexity_is_refused_and_bounded_by_lemma_17():
     assert "between the natural parameters (" in str(refused.value)
     bounded = account(families.truncated(), (0.5, 1.0, 5))
     assert bounded.kind("rdp") == "upper bound"
+    assert bounded.source.startswith("Geumlek 2020, Lemma 17")
     assert ps.Assumption.STATED_CONVEXITY not in bounded.assumptions
     for order in (1.5, 2.0, 8.0):
         assert bounded.rdp(order) == pytest.approx(order / 2 * 1.0 / 12, rel=1e-9)  # |P - Q| = r |2| = 1
@@ -110,6 +111,7 @@ def test_lemma_17_is_above_the_exact_account_of_a_convex_family():
 
 def test_one_record_needs_no_convexity_and_a_statement_replaces_the_check():
     alone = account(families.truncated(hessian_bound=None), (1.0, 1.0, 1))
+    assert alone.source.startswith("Geumlek 2020, Theorem 10")
     assert alone.rdp(2.0) == pytest.approx(renyi_by_quadrature(1.0, -1.0, 2.0), rel=1e-9)
     stated = account(families.truncated(hessian_bound=None, convexity_stated=True), (1.0, 1.0, 5))
     assert ps.Assumption.STATED_CONVEXITY in stated.assumptions

@@ -152,7 +152,10 @@ class PosteriorAccountant(Accountant):
     @property
     def source(self) -> str:
         """Theorem and note that prove the account."""
-        return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
+        if self._natural is None:
+            return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
+        proved = "Theorem 10" if self._natural.shifts.hessian_bound is None else "Lemma 17"
+        return f"Geumlek 2020, {proved}; privsample notes, families.md (a stated exponential family)"
 
     def _bounds(self) -> PrivacyBounds:
         """Bounds by the neighbouring posteriors that are the worst at every order.
