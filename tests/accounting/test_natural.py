@@ -1,5 +1,6 @@
 """Accounts of a user's exponential family: equal to the built-in ones, convexity checked, and Lemma 17."""
 
+import itertools
 from dataclasses import replace
 
 import mpmath
@@ -46,6 +47,12 @@ def test_groups_of_two_vertices_are_those_of_the_library_and_others_are_bounded(
     assert own.group(2).rdp(1.5) >= builtin.group(2).rdp(1.5)
     with pytest.raises(ValueError, match="group_size must be 1"):
         replace(own, group_size=2)
+
+
+def test_a_model_that_claims_groups_of_more_vertices_is_refused():
+    (shifts,) = families.categorical().neighbouring_posteriors
+    with pytest.raises(ValueError, match="groups are known for two vertices only, got 4"):
+        NaturalNeighbours(shifts=shifts, n=5, data_weight=0.1, prior_weight=1.0, moved=2)
 
 
 def test_sizes_are_not_exchanged():
@@ -256,3 +263,33 @@ def test_bad_tails_give_no_guarantee():
         account(many, (0.1, 1.0, 5))
     with pytest.raises(TypeError, match="log_tails must be a function"):
         families.poisson(log_tails=1.0)
+
+
+ROWS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5], [0.5, 0.0, 0.5], [0.4, 0.3, 0.3]])
+
+
+def test_the_worst_neighbours_are_those_of_all_datasets():
+    """Every dataset of four records and every replacement; some contributions lie inside the hull of the others."""
+    model = families.categorical(
+        prior_parameter=[2.0, 1.5, 3.0],
+        records=ps.Domain(low=0, high=4, missing=0, whole=True),
+        contribution=lambda x: ROWS[x.astype(int)],
+        length=3,
+    )
+    hull = families.categorical(
+        prior_parameter=[2.0, 1.5, 3.0],
+        records=ps.Domain(low=0, high=4, missing=0, whole=True),
+        contribution=lambda x: ROWS[x.astype(int)],
+        vertices=ROWS[:4],
+        length=3,
+    )
+    r, value = 0.4, model.normalizer.values
+    others = [sum(each) for each in itertools.combinations_with_replacement(ROWS, 3)]
+    pairs = [(c + r_x, c + r_y) for c in others for r_x, r_y in itertools.permutations(ROWS, 2)]
+    p, q = model.prior_parameter + r * np.array(pairs).swapaxes(0, 1)
+    own, outer = (account(one, (r, 1.0, 4)) for one in (model, hull))
+    for order in (1.2, 2.0, 4.0):
+        blend = order * p + (1 - order) * q
+        truth = ((value(blend) - order * value(p)) / (order - 1) + value(q)).max()
+        assert own.rdp(order) == pytest.approx(truth, rel=1e-10)
+        assert outer.rdp(order) >= truth * (1 - 1e-10)

@@ -145,6 +145,14 @@ def test_a_record_whose_contribution_is_not_finite_counts_as_missing():
     model = squares(contribution=leaky)
     assert model.statistic(np.array([0.123456, 0.5])).tolist() == [0.5, 0.25]
 
+    def failing(x):
+        if (x == 0.123456).any():
+            raise RuntimeError("a record")
+        return np.column_stack([x, x**2])
+
+    model = squares(contribution=failing)
+    assert model.statistic(np.array([0.123456, 0.5, -0.5])).tolist() == [0.0, 0.5]
+
 
 def test_wrong_derivatives_are_refused_with_the_place():
     good = families.gamma_normalizer()

@@ -92,6 +92,11 @@ def test_bad_kernels_are_refused():
     broken = ps.StatedKernel(function=lambda x, rng: x * np.nan, dobrushin=0.5)
     with pytest.raises(NumericalFailure, match="the kernel returned NaN"):
         replace(RESET, kernel=broken).release([1, 2, 3])
+    shrunk = ps.OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=1)  # its account is in the unit of the start
+    with pytest.raises(TypeError, match="displacement_zcdp needs a GaussianMechanism as base"):
+        ps.AppliedKernel(base=shrunk, kernel=Shrinkage())
+    after = ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
+    assert ps.AppliedKernel(base=after, kernel=Shrinkage()).accountant.zcdp == pytest.approx(1 / (2 * 2 + 8))
     several = ps.DirectPosterior(model=ps.BetaBernoulli(6, 12), n=2)
     twice = ps.AppliedKernel(base=several, kernel=ps.UniformReset(keep=0.5, low=0, high=1))
     assert twice.release([0, 1])["theta"].shape == (1,)

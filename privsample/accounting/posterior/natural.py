@@ -53,6 +53,11 @@ class NaturalNeighbours(Memo):
                 f"vertices must be at most {_MOST_VERTICES} contributions, got {len(self._vertices)}: the pairs of "
                 "neighbours grow with the cube of their number; give fewer that contain them in their convex hull"
             )
+        if self.moved > 1 and len(self._vertices) > 2:
+            raise ValueError(
+                f"the worst posteriors of groups are known for two vertices only, got {len(self._vertices)}; let "
+                "supports_groups return False"
+            )
         inside = self._normalizer.contains(np.concatenate([self.first, self.second]))
         if not inside.all():
             raise ValueError(

@@ -242,17 +242,24 @@ class ExponentialFamily(Model):
             return np.asarray(len(records) * first + shares.sum() * (last - first))
         if self._enumerated:
             return np.asarray(self._table[(records - self.records.low).astype(np.intp)].sum(axis=0))
-        return np.asarray(self._bounded(self._contributions(records)).sum(axis=0))
+        return np.asarray(self._bounded(records).sum(axis=0))
 
-    def _bounded(self, contributions: FloatArray) -> FloatArray:
-        """Contributions within the smallest box around the vertices; one that is not finite becomes that of `missing`.
+    def _bounded(self, records: FloatArray) -> FloatArray:
+        """Contributions within the smallest box around the vertices, shape (rows, k).
 
-        The rule is public and maps every record, whatever the user's function returns.
+        A record counts as missing if its contribution is not finite or the user's function fails. So the public rule
+        maps every record, whatever the function does.
         """
         low, high = self._hull.min(axis=0), self._hull.max(axis=0)
         missing = self._contributions(np.array([self.records.missing]))
-        finite = np.isfinite(contributions).all(axis=1, keepdims=True)
-        return np.clip(np.where(finite, contributions, missing), low, high)
+        try:
+            found = self._contributions(records)
+        except Exception:  # noqa: BLE001 - the message could show a record
+            if len(records) == 1:
+                return np.clip(missing, low, high)
+            return np.concatenate([self._bounded(record) for record in records[:, None]])
+        finite = np.isfinite(found).all(axis=1, keepdims=True)
+        return np.clip(np.where(finite, found, missing), low, high)
 
     @cached
     def _hull(self) -> FloatArray:

@@ -13,8 +13,8 @@ from privsample._value import frozen_value, set_fields
 class Kernel(ABC):
     """Abstract base class of Markov kernels K that `AppliedKernel` draws from.
 
-    A subclass of your own is a frozen dataclass that defines `step`, and states at least one constant below 1 or the
-    finite `displacement_zcdp`. The constants are not validated.
+    A subclass of your own is a frozen dataclass that defines `step` and states constants, which are not validated.
+    Without a constant below 1 and without `displacement_zcdp`, a step costs what the base costs.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class StatedKernel(Kernel):
     TypeError
         If `function` is not a function.
     ValueError
-        If a constant is outside its range, or none is stated.
+        If a constant is outside its range.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
-from privsample.mechanisms.postprocessing.convolution import PostProcessing
+from privsample.mechanisms.postprocessing.convolution import PostNoise, PostProcessing
 from privsample.mechanisms.selection.repetition import check_mechanism_type
 
 
@@ -71,6 +71,11 @@ class AppliedKernel(PostProcessing):
             )
         if getattr(self.base, "draws", 1) != 1:
             raise ValueError("base must make one draw, because the kernel moves all that it releases: set draws=1")
+        if self.kernel.displacement_zcdp < np.inf and not _adds_gaussian_noise(self.base):
+            raise TypeError(
+                "displacement_zcdp needs a GaussianMechanism as base, or PostNoise after one, because the displacement "
+                f"is measured in the unit of its release, got {type(self.base).__name__}; state mixing constants"
+            )
         self.accountant  # noqa: B018 - building it checks the constants
 
     @cached
@@ -115,3 +120,8 @@ class AppliedKernel(PostProcessing):
         if np.isnan(moved).any():
             raise NumericalFailure("the kernel returned NaN, so nothing is released")
         return {name: moved}
+
+
+def _adds_gaussian_noise(base: Mechanism) -> bool:
+    """True if the release is a statistic plus Gaussian noise, in the unit in which its account states both."""
+    return isinstance(base, GaussianMechanism) or (isinstance(base, PostNoise) and _adds_gaussian_noise(base.base))
