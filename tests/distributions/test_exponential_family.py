@@ -222,6 +222,19 @@ def test_a_sampler_that_fails_releases_nothing():
         wrong.posterior(np.array([-99.0, 0.0]), 1)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", families.FIVE)
+def test_the_sampler_is_compared_with_the_log_normalizer(name, rng):
+    own, _ = families.FIVE[name]
+    own.check_sampler(rng=rng)
+    families.truncated().check_sampler(samples=4000, rng=rng)
+    sharper = replace(own, sampler=lambda eta, size, rng: own.sampler(1.5 * eta, size, rng))
+    with pytest.raises(ValueError, match=r"sampler disagrees .* coordinate . of T\(theta\) has the (mean|variance)"):
+        sharper.check_sampler(rng=rng)
+    with pytest.raises(ValueError, match="samples must be at least 2000, got 9"):
+        own.check_sampler(samples=9)
+
+
 def test_public_data_update_the_prior():
     own, builtin = (model.with_public_data([1, 3]) for model in families.FIVE["gamma-poisson"])
     assert own.prior_parameter.tolist() == [builtin.shape, builtin.rate]

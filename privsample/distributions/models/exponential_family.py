@@ -6,9 +6,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
+from scipy import optimize, special
 
-from privsample._checks import FloatArray, flag, function, nonnegative_integer, positive, prior_factor, real_array
+from privsample._checks import (
+    FloatArray,
+    flag,
+    function,
+    generator,
+    nonnegative_integer,
+    positive,
+    positive_integer,
+    prior_factor,
+    real_array,
+)
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
@@ -22,6 +32,8 @@ _OUTSIDE = 1e-7  # distance from the convex hull, relative to its width, that is
 _AFFINE = 1e-9  # deviation from a straight line, relative to its length, that is attributed to rounding
 _SIZES = (0.0, 0.3, 1.0, 10.0, 300.0)  # numbers of records in the posteriors at which derivatives are checked
 _POINTS = 4  # posteriors of each size
+_FEWEST_SAMPLES = 2000  # fewer draws of a skewed statistic are too far from the normal approximation
+_FALSE_ALARM = 1e-7
 
 
 @frozen_value
@@ -319,6 +331,48 @@ class ExponentialFamily(Model):
         """The model whose prior is the posterior: the statistic is added to `prior_parameter`."""
         del n
         return replace(self, prior_parameter=self.prior_parameter + statistic)
+
+    def check_sampler(self, *, samples: int = 10_000, rng: np.random.Generator | None = None) -> None:
+        """Compare draws of the sampler with the mean and the variance of T(theta) that the log normalizer states.
+
+        The draws are from the prior and from public posteriors of up to 300 records. The level of the whole check is
+        1e-7, by the normal approximation of means and variances. The check does not prove that the sampler is correct,
+        and reads no private record.
+
+        Parameters
+        ----------
+        samples : int, default 10000
+            Number of draws from each distribution, >= 2000.
+        rng : numpy.random.Generator, optional
+            Source of randomness; by default, the system's entropy.
+
+        Raises
+        ------
+        ValueError
+            If means or variances disagree, with the natural parameter and the coordinate.
+        """
+        count, source = positive_integer(samples=samples), generator(rng)
+        if count < _FEWEST_SAMPLES:
+            raise ValueError(f"samples must be at least {_FEWEST_SAMPLES}, got {count}")
+        points = self._posteriors_to_check()
+        limit = float(special.ndtri(1 - _FALSE_ALARM / (4 * points.size)))
+        for natural in points:
+            distribution = self.posterior(natural - self.prior_parameter, 0)
+            drawn = np.asarray(self.parameter_statistic(distribution.sample(count, source)), dtype=np.float64)
+            means, variances = distribution.statistic_mean, np.diagonal(distribution.statistic_variance)
+            squares = (drawn - means) ** 2
+            for name, found, stated, spread in (
+                ("mean", drawn.mean(axis=0), means, np.sqrt(variances)),
+                ("variance", squares.mean(axis=0), variances, squares.std(axis=0, ddof=1)),
+            ):
+                allowed = limit * spread / count**0.5 + _AFFINE * np.abs(stated)
+                if (wrong := ~(np.abs(found - stated) <= allowed)).any():
+                    j = int(np.argmax(wrong))
+                    raise ValueError(
+                        f"sampler disagrees with the log normalizer at the natural parameter {natural.tolist()}: "
+                        f"coordinate {j} of T(theta) has the {name} {found[j]:.6g} in {count:,} draws, and "
+                        f"{stated[j]:.6g} is stated; correct sampler, parameter_statistic or normalizer"
+                    )
 
     # Neighbouring datasets
 
