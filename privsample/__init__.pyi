@@ -56,6 +56,7 @@ from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical as DirichletCategorical
 from privsample.distributions.models.exponential_family import ExponentialFamily as ExponentialFamily
+from privsample.distributions.models.family_model import FamilyModel as FamilyModel
 from privsample.distributions.models.gamma_exponential import GammaExponential as GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson as GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance as NormalUnknownVariance

@@ -242,36 +242,35 @@ def test_public_data_update_the_prior():
 
 @ps.register(package="family-test")
 @dataclass(frozen=True, kw_only=True)
-class Votes(ps.Model):
-    """A registered model of a package, whose posteriors are natural: it can be saved, as it holds no function."""
+class Votes(ps.FamilyModel):
+    """A registered model of a package: it can be saved and paid for, as it holds no function."""
 
     prior_parameters = ("first", "second")
-    parameter = "theta"
     first: float
     second: float
-
-    @property
-    def domain(self):
-        return ps.Domain(low=0, high=1, missing=0, whole=True)
 
     @property
     def family(self):
         return families.bernoulli(prior_parameter=[self.first, self.second])
 
-    def posterior(self, statistic, n, *, data_weight=1.0, prior_weight=1.0):
-        weights = {"data_weight": data_weight, "prior_weight": prior_weight}
-        return self.family.posterior(np.array([statistic, n - statistic]), n, **weights)
 
-    @property
-    def neighbouring_posteriors(self):
-        return self.family.neighbouring_posteriors
-
-
-def test_a_registered_model_with_natural_shifts_is_saved(tmp_path):
+def test_a_registered_model_is_saved_paid_for_and_audited(tmp_path):
     mechanism = ps.DiffusedPosterior(model=Votes(first=6.0, second=12.0), n=3, data_weight=0.5)
     release = mechanism.release([0, 1, 1], rng=RNG(1))
     release.save(tmp_path / "r.json")
     assert ps.Release.load(tmp_path / "r.json") == release
+    ledger = ps.Ledger(tmp_path / "a.ledger", budget=ps.DP(5, 1e-6), relation=ps.ReplaceOne(3), dataset="votes")
+    assert ledger.release(mechanism, [0, 1, 1])["theta"].shape == (1,)
+    assert ps.audit(replace(mechanism, n=1), samples=10_000, rng=RNG(2)).outcome == "CONSISTENT"
+    noisy = ps.NoisyStatistics(model=Votes(first=6.0, second=12.0), n=3, scale=1.0).release([0, 1, 1])
+    assert ps.PrivateStatistics(release=noisy).posterior().natural.shape == (2,)
+    assert mechanism.accountant.group(2).rdp(1.5) > mechanism.accountant.rdp(1.5)
+
+    class Wrong(ps.FamilyModel):
+        family = 1.0
+
+    with pytest.raises(TypeError, match="family of Wrong must return an ExponentialFamily, got float"):
+        ps.DirectPosterior(model=Wrong(), n=3)
     own = ps.DiffusedPosterior(model=families.bernoulli(), n=3, data_weight=0.5)
     assert mechanism.accountant.rdp(2.0) == own.accountant.rdp(2.0)
     with pytest.raises(TypeError, match="a function cannot be saved"):
