@@ -90,6 +90,15 @@ def probability(**named: Any) -> float:
     return result
 
 
+def coefficient(**named: Any) -> float:
+    """A number in [0, 1]."""
+    ((name, item),) = named.items()
+    value = number(**named)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {item!r}")
+    return value
+
+
 def whole_number(**named: Any) -> int:
     """A whole number of any sign as an int: 3, numpy.int64(3) and 3.0 become 3; bools, text and 3.5 are refused."""
     ((name, item),) = named.items()

@@ -14,6 +14,7 @@ import numpy as np
 
 import privsample as ps
 from privsample.simulations.audit.catalogue import catalogue
+from tests import families
 
 WRONG = {
     "None": None,
@@ -34,6 +35,14 @@ class Call(NamedTuple):
     name: str
     function: Callable[..., Any]
     arguments: dict[str, Any]
+
+
+def _shift(x: Any, time: float, rng: Any) -> Any:
+    return x
+
+
+def _bound(time: float, distance: float) -> float:
+    return 0.1
 
 
 def _walk(item: Any, found: dict[type, Any]) -> None:
@@ -104,6 +113,10 @@ def instances() -> dict[type, Any]:
             ps.PrivateStatistics(release=release),
             ps.CuratorNotes(title="t", facts={"a": 1}),
         ),
+        *(ps.StatedDiffusion(transition=_shift, sensitivity_bound=_bound), ps.BrownianDiffusion()),
+        *(ps.PointStart(point=(0.0, 1.0)), ps.StatedStart(function=_bound), ps.UniformInBall(radius=1)),
+        *(families.poisson(), *families.poisson().neighbouring_posteriors, families.poisson().prior),
+        *(families.gamma_normalizer(), ps.StatedKernel(function=_bound, doeblin=0.5)),
         ps.DrawsWithNotes(draws={"x": np.zeros(1)}),
         ps.PosteriorDraws(draws={"x": np.zeros((4, 1))}, account=gaussian, method="exact"),
         ps.DiscretePair(log_p=np.log(uniform), log_q=np.log(uniform)),

@@ -29,6 +29,9 @@ class Assumption(Enum):
     INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
     TIMING = "the running time of a release is not observed; it depends on a number of runs that must stay secret"
     STATED = "the guarantee was stated by the user and is correct"
+    STATED_FAMILY = "the exponential family is as the user states it: contributions, log normalizer and exact sampler"
+    STATED_NEIGHBOURS = "the worst neighbours of the Rényi curve are the worst at every epsilon, as the user states"
+    STATED_CONVEXITY = "the exponential family meets the convexity condition of its account, as the user states"
 
     def __repr__(self) -> str:
         return f"Assumption.{self.name}"

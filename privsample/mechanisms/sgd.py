@@ -11,6 +11,7 @@ from privsample.accounting.sgd import SGDAccountant
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descent_pass
+from privsample.distributions.steps.starts import InitialDistribution, PointStart
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -68,12 +69,12 @@ def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
 class NoisyProjectedSGD(Mechanism):
     """Differentially private projected gradient descent in one pass, under ReplaceOne(n).
 
-    The state starts at 0. Each batch makes one step x -> P(x - rate (mean gradient + penalty x + noise)), where P
-    projects onto the ball of the loss and the noise is N(0, noise_std^2) in each coordinate. Only the last state is
-    released, so the noise of later steps also protects earlier records. `release` takes a pair (rows of shape (n,
-    features), targets of shape (n,)), and releases "coefficients", shape (1, features), and "intercept", shape (1,), if
-    the loss has one. An entry that is not a finite number counts as 0, a row longer than the loss's `norm` in L2 is
-    scaled down to it, and targets are cleaned as the loss documents.
+    The state starts at 0, or at a draw from `initial`. Each batch makes one step x -> P(x - rate (mean gradient +
+    penalty x + noise)), where P projects onto the ball of the loss and the noise is N(0, noise_std^2) in each
+    coordinate. Only the last state is released, so the noise of later steps also protects earlier records. `release`
+    takes a pair (rows of shape (n, features), targets of shape (n,)), and releases "coefficients", shape (1, features),
+    and "intercept", shape (1,), if the loss has one. An entry that is not a finite number counts as 0, a row longer
+    than the loss's `norm` in L2 is scaled down to it, and targets are cleaned as the loss documents.
 
     Parameters
     ----------
@@ -95,11 +96,17 @@ class NoisyProjectedSGD(Mechanism):
         The public records of the further steps, read cyclically. Required if `public_tail` > 0, else left out.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    initial : InitialDistribution, optional
+        Distribution of the initial state, such as `UniformInBall(radius=1)`; by default the state starts at 0. A draw
+        is projected onto the ball of the loss. It does not change the account, because it depends on no record.
 
     Raises
     ------
+    TypeError
+        If `initial` is not an InitialDistribution.
     ValueError
-        If a field lies outside its range, or `public` and `public_tail` do not match.
+        If a field lies outside its range, `public` and `public_tail` do not match, or a fixed initial state has the
+        wrong length.
 
     Notes
     -----
@@ -125,6 +132,7 @@ class NoisyProjectedSGD(Mechanism):
     public_tail: int = 0
     public: PublicRecords | None = None
     unit: str = "record"
+    initial: InitialDistribution | None = None
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_gradient, advice=_ADVICE),
     )
@@ -137,6 +145,7 @@ class NoisyProjectedSGD(Mechanism):
             "hidden_order": "shuffle the records secretly, or not (default: shuffle)",
             "public_tail": "the number of further steps on public records (default: 0)",
             "public": "a JSON file with the public records: rows and targets",
+            "initial": 'the distribution of the initial state, e.g. "uniform-in-ball radius=1" (default: 0)',
         },
     )
 
@@ -152,6 +161,14 @@ class NoisyProjectedSGD(Mechanism):
             )
         if self.public is not None and self.public.rows.shape[1] != self.loss.features:
             raise ValueError(f"public rows must have {self.loss.features} features, got {self.public.rows.shape[1]}")
+
+        if not isinstance(self.initial, InitialDistribution | None):
+            raise TypeError(f"initial must be an InitialDistribution or None, got {type(self.initial).__name__}")
+        if isinstance(self.initial, PointStart) and len(self.initial.point) != self.loss.width:
+            raise ValueError(
+                f"initial must have {self.loss.width} coordinates, one for each coefficient, got "
+                f"{len(self.initial.point)}"
+            )
 
     @cached
     def accountant(self) -> SGDAccountant:
@@ -237,11 +254,22 @@ class NoisyProjectedSGD(Mechanism):
     def _last_state(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The last state, shape (width,)."""
         order = rng.permutation(self.n) if self.hidden_order else np.arange(self.n)
-        state = self._pass(np.zeros(self.loss.width), rows, targets, order, rng)
+        state = self._pass(self._first_state(rng), rows, targets, order, rng)
         if self.public is not None:
             taken = np.resize(np.arange(len(self.public.rows)), self.public_tail * self.batch)
             state = self._pass(state, self.public.rows, self.public.targets, taken, rng)
         return state
+
+    def _first_state(self, rng: np.random.Generator) -> FloatArray:
+        """The initial state, shape (width,), in the ball. Raises ValueError if a user's function fails."""
+        if self.initial is None:
+            return np.zeros(self.loss.width)
+        state = self.initial.sample(self.loss.width, rng)
+        if state.shape != (self.loss.width,) or not np.isfinite(state).all():
+            raise ValueError(
+                f"initial must draw {self.loss.width} finite numbers, one for each coefficient, got shape {state.shape}"
+            )
+        return self.loss.ball(state)
 
     def _pass(
         self, state: FloatArray, rows: FloatArray, targets: FloatArray, order: Any, rng: np.random.Generator

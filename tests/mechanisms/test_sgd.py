@@ -1,5 +1,7 @@
 """One pass of noisy projected descent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,10 +9,13 @@ from scipy import stats
 from privsample import (
     LogisticLoss,
     NoisyProjectedSGD,
+    PointStart,
     PublicRecords,
     Release,
     SGDAccountant,
     SquaredLoss,
+    StatedStart,
+    UniformInBall,
 )
 from privsample.errors import SchemaError
 
@@ -146,3 +151,49 @@ def test_bad_input():
         made.release(ROWS)
     with pytest.raises(TypeError, match="seeded"):
         made.release((ROWS, TARGETS), rng=3)
+
+
+def test_the_initial_state_is_drawn_projected_and_free(rng):
+    made = NoisyProjectedSGD(loss=LOGISTIC, hidden_order=False, n=2, rate=1e-9, noise_std=1e-9)
+    data = (ROWS[:2], TARGETS[:2])
+    for initial, expected in (
+        (None, np.zeros(3)),
+        (PointStart(point=(0.5, 0.25, -0.5)), [0.5, 0.25, -0.5]),
+        (PointStart(point=(30, 0, 40)), [0.9, 0, 1.2]),
+        (StatedStart(function=lambda width, rng: np.full(width, 0.1)), [0.1, 0.1, 0.1]),
+    ):
+        started = replace(made, initial=initial)
+        released = started.release(data, rng=rng)
+        state = np.append(released["coefficients"][0], released["intercept"])
+        assert state == pytest.approx(expected, abs=1e-6)
+        assert started.accountant == made.accountant
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("power", "accepted"), [(3, True), (1, False)])
+def test_a_uniform_start_fills_its_ball(power, accepted, rng, alpha):
+    """The distance to the centre, to the power of the dimension, is uniform, and so is each direction's sign."""
+    states = np.array([UniformInBall(radius=2.0).sample(3, rng) for _ in range(4000)])
+    distances = np.linalg.norm(states, axis=1) / 2.0
+    assert (stats.kstest(distances**power, "uniform").pvalue > alpha) == accepted
+    heights = states[:, 0] / np.linalg.norm(states, axis=1)  # uniform on [-1, 1] in three dimensions (Archimedes)
+    assert stats.kstest((heights + 1) / 2, "uniform").pvalue > alpha
+
+
+def test_a_release_with_an_initial_distribution_is_saved():
+    made = NoisyProjectedSGD(loss=SQUARED, initial=UniformInBall(radius=1.0), **FIELDS)
+    released = made.release((ROWS, TARGETS))
+    assert Release.from_json(released.to_json()) == released
+
+
+def test_bad_initial_states_are_refused():
+    for initial, error, found in (
+        (np.zeros(3), TypeError, "initial must be an InitialDistribution or None, got ndarray"),
+        (PointStart(point=(1.0,)), ValueError, "initial must have 3 coordinates, one for each coefficient, got 1"),
+    ):
+        with pytest.raises(error, match=found):
+            NoisyProjectedSGD(loss=SQUARED, initial=initial, **FIELDS)
+    for broken in (lambda width, rng: np.zeros(width + 1), lambda width, rng: np.full(width, np.nan)):
+        made = NoisyProjectedSGD(loss=SQUARED, initial=StatedStart(function=broken), **FIELDS)
+        with pytest.raises(ValueError, match="initial must draw 3 finite numbers"):
+            made.release((ROWS, TARGETS))

@@ -1,11 +1,13 @@
 """Figures of mixing, iteration and diffusion: the accounts lie between the exact values and the published theorems."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from privsample.simulations.experiments import diffusion, experiment, mixing
+from privsample import SGDAccountant
+from privsample.simulations.experiments import diffusion, experiment, mixing, mixing_conditions, public_steps
 
 
 def test_a_kernels_steps():
@@ -62,12 +64,70 @@ def test_a_path_costs_what_its_first_release_costs():
     assert columns["epsilon_of_independent_noise"][0] > 1.1 * columns["epsilon"][0]
 
 
+def test_public_steps_grow_with_the_logarithm_of_the_dimension():
+    """The fewest steps meet the target and one step fewer does not; each doubling of d adds the same number."""
+    target = public_steps.TARGET
+    for dimension in (2, 64, 1024):
+        steps = public_steps.steps_needed(dimension)
+        account = SGDAccountant(
+            loss=public_steps.loss(dimension),
+            n=public_steps.RECORDS,
+            rate=public_steps.RATE,
+            noise_std=public_steps.NOISE / dimension**0.5,
+            public_tail=steps,
+            hidden_order=False,
+        )
+        assert account.epsilon(target.delta) <= target.epsilon * (1 + 1e-9)
+        assert replace(account, public_tail=steps - 1).epsilon(target.delta) > target.epsilon
+        assert steps < public_steps.steps_by_theorem_5(dimension)
+    factor = public_steps.loss(2).contraction(public_steps.RATE)
+    grown = public_steps.steps_needed(1 << 20) - public_steps.steps_needed(2)
+    assert grown / 19 == pytest.approx(np.log(2) / (2 * np.log(1 / factor)), rel=0.05)
+    assert public_steps.steps_needed(512, 0.0) == pytest.approx(2 * public_steps.steps_needed(256, 0.0), rel=0.01)
+
+
+def test_drawn_descents_without_noise_and_with_too_much(monkeypatch, rng):
+    sizes, steps = np.array([4]), np.array([20])
+    found = public_steps.errors(sizes, steps, rng, runs=12)
+    assert 0 < found.without_noise[0] < 0.3
+    monkeypatch.setattr(public_steps, "NOISE", 5.0)
+    loud = public_steps.errors(sizes, steps, rng, runs=12)
+    assert loud.private[0] > loud.without_noise[0] + 5 * loud.private_error[0]
+
+
+def test_mixing_conditions_and_local_privacy():
+    """The implications hold and the counterexamples refute their reverses; a wrong constant would be seen."""
+    columns = mixing_conditions._run(seed=1, count=5).columns
+    chain = np.array([columns[name] for name in mixing_conditions._CHAIN])
+    assert (np.diff(chain, axis=0) <= 1e-12).all()
+    first, second, third = chain[:, -3:].T
+    assert (first[0], second[1]) == (1.0, 1.0)
+    assert first[1] == pytest.approx(0.5)
+    assert second[2] == pytest.approx(0.5)
+    assert third[3] < third[2] == pytest.approx(0.4)
+    assert columns["local_delta_at_0"] == pytest.approx(columns["dobrushin"], rel=1e-12)
+    assert columns["local_delta_at_0"] != pytest.approx(columns["doeblin"], rel=1e-3)
+    matrix = np.array([[0.7, 0.3], [0.3, 0.7]])
+    assert mixing_conditions.local_privacy(matrix, 0.5) == pytest.approx((0.7 - 0.3 * np.exp(0.5), np.log(7 / 3)))
+
+
 @pytest.mark.parametrize(
-    "name", ["balle-diffusion-mixing", "balle-diffusion-iteration", "balle-diffusion-8", "balle-diffusion-path"]
+    "name",
+    [
+        "geumlek-6.1",
+        "balle-diffusion-mixing",
+        "balle-diffusion-iteration",
+        "balle-diffusion-public",
+        "balle-diffusion-8",
+        "balle-diffusion-path",
+    ],
 )
 def test_files(name, tmp_path, monkeypatch):
     monkeypatch.setattr(mixing, "STEPS", np.array([1.0, 9.0]))
     monkeypatch.setattr(diffusion, "RUNS", 20)
+    monkeypatch.setattr(public_steps, "DIMENSIONS", np.array([2, 8]))
+    monkeypatch.setattr(public_steps, "RUNS", 3)
+    monkeypatch.setattr(mixing_conditions, "KERNELS", 3)
     picture, numbers, sentence = experiment(name).write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))) >= 2

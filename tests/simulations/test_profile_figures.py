@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privsample.mechanisms.profiles.responses import LocalResponse, SmoothCategorical, SmoothOneBit
-from privsample.simulations.experiments import experiment, profiles
+from privsample.simulations.experiments import experiment, profiles, profiles_composition
 from privsample.simulations.experiments.profiles import PROFILES, Curves, categorical, chain, table, two_profiles
 
 FEW = np.array([0.05, 0.2, 1.0, 3.0])
@@ -111,3 +111,17 @@ def test_the_example_runs_and_profiles_save(tmp_path, capsys):
     assert "total variation" in capsys.readouterr().out
     assert example["main"]([]) == 2
     assert example["proper"](np.array([0.7, 0.5, -0.2])) == pytest.approx([0.6, 0.4, 0.0])
+
+
+def test_two_releases_by_enumeration():
+    """The rules hold for independent observations and selections; each other case breaks its rule."""
+    found = profiles_composition.deltas(0.3)
+    assert found["independent observations"][2] <= 1e-14
+    assert found["independent selections"][2] <= 1e-14
+    assert found["one observation twice"][2] > 0.05
+    assert found["dependent selections"][2] > 0.5
+    assert found["one observation twice"][1] == pytest.approx(0.6, rel=1e-9)
+    first, second = np.array([0.7, 0.3]), np.array([0.4, 0.6])
+    assert profiles_composition.delta(first, second, 0.0) == pytest.approx(0.3)
+    assert profiles_composition.delta(np.outer(first, first), np.outer(second, second), 0.5) > 0.1
+    assert profiles_composition.COMPOSITION.run().sentence.endswith(".")

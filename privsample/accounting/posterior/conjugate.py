@@ -6,7 +6,7 @@ and rounding are proved in posterior.md.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from privsample._checks import open_unit_interval, positive_integer, prior_factor
 from privsample._logspace import half_square
@@ -20,6 +20,7 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
+from privsample.accounting.posterior.natural import NaturalNeighbours
 from privsample.accounting.posterior.pairs import (
     lower_product,
     lower_sum,
@@ -32,6 +33,7 @@ from privsample.distributions.posterior_shifts import (
     BetaShifts,
     GammaRateShift,
     GammaShapeShift,
+    NaturalShifts,
     NormalShift,
     Shift,
 )
@@ -40,6 +42,7 @@ from privsample.relations import ReplaceOne
 _LEAST_WEIGHT = 1e-300  # below it, the step of a record would be subnormal and lose digits
 _UP = 1.0 + 2.0**-49  # bounds the rounding error of the Normal's shift, which is at most 9 units of 2^-53
 _PRIORS = 1e-150, 1e16  # below, second derivatives overflow; above, a record is rounded away against the prior
+_NATURAL_COST = 100.0  # of one Rényi divergence of a user's family, an integral over a function of the user's
 P = TypeVar("P", bound=LossPair)
 
 
@@ -79,8 +82,9 @@ class PosteriorAccountant(Accountant):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Theorem 10 (worst pairs); posterior.md (privacy curves, groups, rounding). Kind of
-    the Rényi curve: exact. Kind of the privacy curve: exact for Dirichlet models with three or more categories, both
+    Geumlek, Song and Chaudhuri 2017, Theorem 10 (worst pairs); posterior.md (privacy curves, groups, rounding);
+    families.md (a family of the user's own; without `log_tails` its privacy curve is converted). Kind of the Rényi
+    curve: exact. Kind of the privacy curve: exact for Dirichlet models with three or more categories, both
     Gamma models and the Normal model; for Beta-Bernoulli (and two categories) it is certified to exceed the worst
     pair's curve by at most a relative 1e-9.
 
@@ -123,7 +127,22 @@ class PosteriorAccountant(Accountant):
                 f"model that does not know groups, got {self.group_size}; .group({self.group_size}) bounds the group "
                 "from the account of one"
             )
-        self._single  # noqa: B018 - building them checks the sizes
+        if self._natural is None:
+            self._single  # noqa: B018 - building them checks the sizes
+        else:
+            self._check_natural(self._natural)
+
+    def _check_natural(self, natural: NaturalNeighbours) -> None:
+        """Check a user's family, and add the assumptions under which its account holds."""
+        stated = {Assumption.STATED_FAMILY}
+        if natural.shifts.hessian_bound is None:
+            if natural.shifts.convexity_stated:
+                stated.add(Assumption.STATED_CONVEXITY)
+            else:
+                natural.check_convexity()
+        if natural.pairs and not natural.known_for_each_epsilon:
+            stated.add(Assumption.STATED_NEIGHBOURS)
+        set_fields(self, assumptions=self.assumptions | stated)
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -133,7 +152,10 @@ class PosteriorAccountant(Accountant):
     @property
     def source(self) -> str:
         """Theorem and note that prove the account."""
-        return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
+        if self._natural is None:
+            return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
+        proved = "Theorem 10" if self._natural.shifts.hessian_bound is None else "Lemma 17"
+        return f"Geumlek 2020, {proved}; privsample notes, families.md (a stated exponential family)"
 
     def _bounds(self) -> PrivacyBounds:
         """Bounds by the neighbouring posteriors that are the worst at every order.
@@ -141,6 +163,8 @@ class PosteriorAccountant(Accountant):
         All draws are from the same two posteriors, so the Rényi curve of several draws is exact (posterior.md, section
         4).
         """
+        if self._natural is not None:
+            return self._natural_bounds(self._natural)
         single, draws = self._single, self.draws
         if draws == 1:
             return self._of_draws(1)
@@ -149,6 +173,18 @@ class PosteriorAccountant(Accountant):
             renyi=lambda orders: draws * worst_renyi(single, orders),
             per_release=(self._of_draws(1), draws),
         )
+
+    def _natural_bounds(self, natural: NaturalNeighbours) -> PrivacyBounds:
+        """Rényi curve of all draws of a user's family, and its privacy curve where the user gives the loss's tails."""
+        known: dict[str, Any] = {
+            "renyi": lambda orders: self.draws * natural.renyi(orders),
+            "order_limit": natural.order_limit,
+            "own_renyi_cost": _NATURAL_COST * len(natural.first),
+        }
+        if not natural.pairs:
+            return PrivacyBounds.from_renyi(**known, exact=frozenset({"rdp"}) if natural.exact else frozenset())
+        pairs = [pair if self.draws == 1 else ProductPair.of(pair, self.draws) for pair in natural.pairs]
+        return PrivacyBounds.from_pairs(pairs, **known, **({} if natural.exact else {"exact": frozenset()}))
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
         """Bounds of several draws; a family's envelope replaces its ends, not proven worst at every epsilon."""
@@ -168,7 +204,26 @@ class PosteriorAccountant(Accountant):
                 f"neighbouring_posteriors of {type(self.model).__name__} must return shifts of "
                 f"privsample.distributions.posterior_shifts, at least one, got {', '.join(strange) or 'none'}"
             )
+        if len(shifts) > 1 and any(isinstance(shift, NaturalShifts) for shift in shifts):
+            raise TypeError(
+                f"neighbouring_posteriors of {type(self.model).__name__} must return NaturalShifts alone, without "
+                "other shifts"
+            )
         return shifts
+
+    @cached
+    def _natural(self) -> NaturalNeighbours | None:
+        """The neighbouring posteriors of a user's family; None for the families of this package."""
+        (first, *_) = self._shifts
+        if not isinstance(first, NaturalShifts):
+            return None
+        return NaturalNeighbours(
+            shifts=first,
+            n=self.n,
+            data_weight=self.data_weight,
+            prior_weight=self.prior_weight,
+            group_size=self.group_size,
+        )
 
     @cached
     def _single(self) -> tuple[LossPair, ...]:
@@ -178,7 +233,7 @@ class PosteriorAccountant(Accountant):
     @cached
     def _others(self) -> tuple[LossPair, ...]:
         """The pairs that belong to no family, followed by their reverses."""
-        alone = [self._pair(shift) for shift in self._shifts if not isinstance(shift, BetaShifts)]
+        alone = [self._pair(shift) for shift in self._shifts if not isinstance(shift, BetaShifts | NaturalShifts)]
         ends = {pair for envelope in self._envelopes for pair in envelope.ends} if alone else ()
         return tuple(pair for pair in _both_orders(alone) if pair not in ends)
 
@@ -241,7 +296,7 @@ class PosteriorAccountant(Accountant):
         less. Raises TypeError for a model with both kinds of neighbouring posteriors.
         """
         rising = {isinstance(shift, GammaRateShift) for shift in self._shifts}
-        if len(rising) > 1:
+        if len(rising) > 1 or (self._natural is not None and not low == high == self.n):
             raise TypeError(
                 f"it is not known for how many records the posterior of {type(self.model).__name__} costs most"
             )

@@ -8,7 +8,7 @@ from privsample._checks import function, nonnegative, positive
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.distributions.steps.diffusions import Diffusion
+from privsample.distributions.steps.diffusions import GaussianDiffusion
 from privsample.errors import NumericalFailure
 from privsample.relations import AddRemove, Relation
 
@@ -18,7 +18,7 @@ _LONGEST = 2.0**200
 
 
 def diffused(
-    distribution: Diffusion, time: float, sensitivity: float, relation: Relation = _DEFAULT
+    distribution: GaussianDiffusion, time: float, sensitivity: float, relation: Relation = _DEFAULT
 ) -> GaussianAccountant:
     """The account of a statistic of L2 sensitivity `sensitivity` after diffusion for `time`. Kind: exact.
 

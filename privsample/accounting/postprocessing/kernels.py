@@ -10,6 +10,7 @@ from privsample._logspace import half_square, log1mexp
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
+from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound
 from privsample.accounting.engine.routes import affordable
@@ -178,17 +179,7 @@ class KernelAccountant(ChosenAccountant):
         Power divergences contract by this coefficient (Raginsky 2016; Cohen et al. 1993).
         """
         gamma, base = self._constants.dobrushin, self._base.renyi
-
-        def contracted(orders: FloatArray) -> FloatArray:
-            s = orders - 1.0
-            with np.errstate(over="ignore", divide="ignore"):
-                moment = s * base(orders)
-                near = np.log1p(gamma * np.expm1(np.minimum(moment, 1.0)))
-                far = np.logaddexp(np.log1p(-gamma), np.log(gamma) + moment)
-            bound = np.where(moment < 1.0, near, far) / s * (1 + 16 * _ULP)
-            return np.where(gamma < 1.0, bound, base(orders))
-
-        return RenyiBound(name=f"Dobrushin {gamma:.4g}, by Rényi curve", renyi=contracted)
+        return RenyiBound(name=f"Dobrushin {gamma:.4g}, by Rényi curve", renyi=contracted_renyi(base, gamma))
 
     def _curves(self) -> tuple[CurveBound, ...]:
         """Theorem 1 applied at each epsilon of the base's privacy curve, in its sharper forms."""
@@ -197,9 +188,9 @@ class KernelAccountant(ChosenAccountant):
         curves = [point_bound("(gamma, epsilon)-Dobrushin", self._by_dobrushin)]
         if gamma < 1.0:
             common = constants.beyond_common
-            curves.append(point_bound(f"Doeblin {gamma:.4g}", lambda e: self._by_common(e, gamma, common)))
+            curves.append(point_bound(f"Doeblin {gamma:.4g}", lambda e: by_common(self._base, e, gamma, common)))
         if ultra < 1.0:
-            curves.append(point_bound(f"ultra-mixing {ultra:.4g}", lambda e: self._by_common(e, ultra, None)))
+            curves.append(point_bound(f"ultra-mixing {ultra:.4g}", lambda e: by_common(self._base, e, ultra, None)))
         return tuple(curves)
 
     def _by_dobrushin(self, epsilon: float) -> float:
@@ -213,24 +204,42 @@ class KernelAccountant(ChosenAccountant):
         # rounding error of the two logarithms
         return base + float(factor) + 8 * _ULP * (1.0 - max(base, -1e300))
 
-    def _by_common(self, epsilon: float, gamma: float, beyond: Any) -> float:
-        """(1 - b) B + gamma b delta(e'), e^e' = 1 + (e^e - 1)/gamma, b = e^(e - e') (Theorem 1, parts 3 and 4).
 
-        B is the divergence of a row from e^e times the common distribution, in place of 1; ultra-mixing has no such
-        term.
-        """
-        if gamma == 0.0:
-            return -np.inf
-        log_gamma, grown = np.log(gamma), _log_expm1(epsilon)
-        log_denominator = float(np.logaddexp(log_gamma, grown))  # log(gamma e^e')
-        # rounded down, so that the decreasing curve of the base is rounded up
-        inner = float(np.logaddexp(0.0, grown - log_gamma)) * (1 - 8 * _ULP)
-        found = float(2 * log_gamma + epsilon - log_denominator + float(views.log_delta(self._base, np.asarray(inner))))
-        if beyond is not None:
-            with np.errstate(divide="ignore"):
-                rest = grown - log_denominator + np.log1p(-gamma) + np.log(beyond(epsilon))
-            found = float(np.logaddexp(found, rest))
-        return min(found + 32 * _ULP * (1.0 + abs(max(found, -1e300))), 0.0)
+def contracted_renyi(base: Curve, gamma: float) -> Curve:
+    """Rényi curve after a kernel with this Dobrushin coefficient, rounded up.
+
+    Power divergences contract by the coefficient (Raginsky 2016; Cohen et al. 1993).
+    """
+
+    def contracted(orders: FloatArray) -> FloatArray:
+        s = orders - 1.0
+        with np.errstate(over="ignore", divide="ignore"):
+            moment = s * base(orders)
+            near = np.log1p(gamma * np.expm1(np.minimum(moment, 1.0)))
+            far = np.logaddexp(np.log1p(-gamma), np.log(gamma) + moment)
+        bound = np.where(moment < 1.0, near, far) / s * (1 + 16 * _ULP)
+        return np.where(gamma < 1.0, bound, base(orders))
+
+    return contracted
+
+
+def by_common(base: PrivacyBounds, epsilon: float, gamma: float, beyond: Any) -> float:
+    """(1 - b) B + gamma b delta(e'), e^e' = 1 + (e^e - 1)/gamma, b = e^(e - e') (Theorem 1, parts 3 and 4).
+
+    B is the divergence of a row from e^e times the common distribution, in place of 1; ultra-mixing has no such term.
+    """
+    if gamma == 0.0:
+        return -np.inf
+    log_gamma, grown = np.log(gamma), _log_expm1(epsilon)
+    log_denominator = float(np.logaddexp(log_gamma, grown))  # log(gamma e^e')
+    # rounded down, so that the decreasing curve of the base is rounded up
+    inner = float(np.logaddexp(0.0, grown - log_gamma)) * (1 - 8 * _ULP)
+    found = float(2 * log_gamma + epsilon - log_denominator + float(views.log_delta(base, np.asarray(inner))))
+    if beyond is not None:
+        with np.errstate(divide="ignore"):
+            rest = grown - log_denominator + np.log1p(-gamma) + np.log(beyond(epsilon))
+        found = float(np.logaddexp(found, rest))
+    return min(found + 32 * _ULP * (1.0 + abs(max(found, -1e300))), 0.0)
 
 
 def contracted_loss(epsilon: float, log_range: float) -> float:

@@ -107,6 +107,11 @@ class Model(Memo, ABC):
         """The statistic of an empty dataset; by default, one number 0."""
         return np.zeros(())
 
+    @property
+    def draw_shape(self) -> tuple[int, ...]:
+        """The shape of one draw of the parameter; by default, that of the statistic."""
+        return self.empty.shape
+
     def statistic(self, chunk: NDArray[Any]) -> FloatArray:
         """Sum of the sufficient statistics of a chunk of records, after the public rule of `domain`.
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -161,7 +162,7 @@ class ConjugateMechanism(Mechanism):
     def _check_draws(self) -> None:
         self.model.domain.check_summable(self.n, self.model.domain.high - self.model.domain.low)
         set_fields(self, draws=positive_integer(draws=self.draws))
-        check_memory(self.draws * self.model.empty.size, lower="draws")
+        check_memory(self.draws * prod(self.model.draw_shape), lower="draws")
 
     def _statistic(self, data: Any) -> FloatArray:
         statistic, count = self.model.summarize(data)
@@ -218,7 +219,7 @@ class PosteriorMechanism(ConjugateMechanism):
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)
-        return lambda drawn: distribution.log_density(drawn if np.ndim(distribution.mean) else drawn[:, 0])
+        return lambda drawn: distribution.log_density(drawn if self.model.draw_shape else drawn[:, 0])
 
 
 def _common(self: Any) -> None:

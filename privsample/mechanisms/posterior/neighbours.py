@@ -1,6 +1,7 @@
 """Worst neighbours of mechanisms on one column of records."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def column_pair(
         datasets=(dataset(first), dataset(second)),
         draw=draw,
         loss=loss,
-        width=int(np.size(model.empty)),
+        width=prod(model.draw_shape),
     )
 
 

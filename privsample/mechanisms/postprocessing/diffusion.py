@@ -17,12 +17,17 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
 from privsample.distributions.noise import GaussianNoise
-from privsample.distributions.steps.diffusions import BrownianDiffusion, Diffusion, OrnsteinUhlenbeckDiffusion
+from privsample.distributions.steps.diffusions import (
+    BrownianDiffusion,
+    Diffusion,
+    GaussianDiffusion,
+    OrnsteinUhlenbeckDiffusion,
+)
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
@@ -53,7 +58,7 @@ class DiffusionMechanism(Mechanism):
     @property
     @abstractmethod
     def distribution(self) -> Diffusion:
-        """The transition distribution of the diffusion."""
+        """The diffusion, whose transitions are drawn."""
 
     def _check_fields(self) -> None:
         shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
@@ -62,28 +67,19 @@ class DiffusionMechanism(Mechanism):
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
-    def accountant(self) -> GaussianAccountant:
-        """The exact account at `time`."""
-        return diffused(self.distribution, self.time, self.sensitivity, self.relation)
-
-    @cached
-    def _before_shrinking(self) -> GaussianMechanism:
-        """The Gaussian mechanism whose output is this one's, except for the factor `distribution.shrink(time)`."""
-        noise_std = self.accountant.noise_std
-        return GaussianMechanism(
-            sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
-        )
+    def _reader(self) -> GaussianMechanism:
+        """A Gaussian mechanism for statistics of this shape, which reads and checks the data."""
+        return GaussianMechanism(sensitivity=self.sensitivity, noise_std=1.0, relation=self.relation, shape=self.shape)
 
     def _statistic(self, data: Any) -> FloatArray:
-        return self._before_shrinking._statistic(data)
+        return self._reader._statistic(data)
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        noisy = self._before_shrinking._draw(statistic, rng)["statistic"]
-        return {"statistic": self.distribution.shrink(self.time) * noisy}
+        return {"statistic": self._move(statistic[None], self.time, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the entries that are not finite and would count as 0, for the curator only. Raises SchemaError."""
-        return self._before_shrinking.validate(data)
+        return self._reader.validate(data)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of 0, and one whose first coordinate is moved by `group` times the sensitivity."""
@@ -94,17 +90,20 @@ class DiffusionMechanism(Mechanism):
         self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, levels: int
     ) -> Neighbours:
         """The pair for `levels` noise levels; the first determines the loss, the others are post-processing."""
-        shift, deviation = group * self.sensitivity, float(np.sqrt(self.distribution.variance(self.time)))
-        loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.distribution.shrink(self.time) * shift)
-
+        shift = group * self.sensitivity
         return Neighbours(
             account=account,
             descriptions=describe_moved_statistic(shift),
             datasets=moved_statistic(self.shape, shift),
             draw=self._paths(around),
-            loss=lambda path: loss(path[:, :1]),
+            loss=self._path_loss(shift),
             width=levels * self._dimension,
         )
+
+    def _path_loss(self, shift: float) -> Loss | None:
+        """The loss of paths, shape (count, levels * dimension), for two statistics at this distance, where known."""
+        del shift
+        return None
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         if outer is self:
@@ -112,14 +111,11 @@ class DiffusionMechanism(Mechanism):
         return self._paths(lambda base: replace(outer, base=base)) if isinstance(outer, MultilevelRelease) else None
 
     def _paths(self, around: Callable[[Self], Mechanism]) -> Draw:
-        """Coordinates diffuse independently, so one release of many equal statistics gives as many draws."""
+        """Many paths, shape (count, levels * dimension): one release of each."""
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            shape = (count, *self.shape)
-            many = around(replace(self, shape=shape))  # type: ignore[type-var]
-            entries = self._before_shrinking._entries(data)  # raises SchemaError before they are repeated
-            path = many.release(np.broadcast_to(entries, shape), rng=rng)["statistic"]
-            return np.asarray(np.moveaxis(path, 0, 1))
+            one = around(self)
+            return np.array([one.release(data, rng=rng)["statistic"].ravel() for _ in range(count)])
 
         return draw
 
@@ -182,6 +178,52 @@ class DiffusionMechanism(Mechanism):
     def _dimension(self) -> int:
         return int(np.prod(self.shape)) if self.shape else 1
 
+
+class GaussianDiffusionMechanism(DiffusionMechanism):
+    """Base class: a diffusion with Gaussian transitions, whose account is exact."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def distribution(self) -> GaussianDiffusion:
+        """The transition distribution of the diffusion."""
+
+    @cached
+    def accountant(self) -> GaussianAccountant:
+        """The exact account at `time`."""
+        return diffused(self.distribution, self.time, self.sensitivity, self.relation)
+
+    @cached
+    def _reader(self) -> GaussianMechanism:
+        """The Gaussian mechanism whose output is this one's, except for the factor `distribution.shrink(time)`."""
+        noise_std = self.accountant.noise_std
+        return GaussianMechanism(
+            sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
+        )
+
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        noisy = self._reader._draw(statistic, rng)["statistic"]
+        return {"statistic": self.distribution.shrink(self.time) * noisy}
+
+    def _path_loss(self, shift: float) -> Loss:
+        """The loss of the first level, which the others post-process."""
+        deviation = float(np.sqrt(self.distribution.variance(self.time)))
+        loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.distribution.shrink(self.time) * shift)
+        return lambda path: loss(path[:, :1])
+
+    def _paths(self, around: Callable[[Self], Mechanism]) -> Draw:
+        """Coordinates diffuse independently, so one release of many equal statistics gives as many draws."""
+
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            shape = (count, *self.shape)
+            many = around(replace(self, shape=shape))  # type: ignore[type-var]
+            entries = self._reader._entries(data)  # raises SchemaError before they are repeated
+            path = many.release(np.broadcast_to(entries, shape), rng=rng)["statistic"]
+            return np.asarray(np.moveaxis(path, 0, 1))
+
+        return draw
+
     def mean_squared_error(self, norm: float) -> float:
         """The expected squared L2 error of a release, E|release - statistic|^2.
 
@@ -213,7 +255,7 @@ def _time_between(start: float, end: float) -> float:
 
 
 @frozen_value
-class BrownianMotion(DiffusionMechanism):
+class BrownianMotion(GaussianDiffusionMechanism):
     """Brownian motion that starts at a statistic: Gaussian noise of variance 2 `time` on each entry.
 
     `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape). `diffuse`
@@ -280,7 +322,7 @@ class BrownianMotion(DiffusionMechanism):
 
 
 @frozen_value
-class OrnsteinUhlenbeck(DiffusionMechanism):
+class OrnsteinUhlenbeck(GaussianDiffusionMechanism):
     """An Ornstein-Uhlenbeck process that starts at a statistic, shrinks it towards 0 and adds Gaussian noise.
 
     The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
@@ -404,7 +446,7 @@ class MultilevelRelease(Wrapper):
     Parameters
     ----------
     base : DiffusionMechanism
-        The diffusion, a BrownianMotion or OrnsteinUhlenbeck, at the time of the least noisy level.
+        The diffusion, a BrownianMotion, OrnsteinUhlenbeck or DiffusedStatistic, at the time of the least noisy level.
     times : tuple of float
         The later times, increasing, finite and greater than `base.time`.
 
@@ -437,7 +479,9 @@ class MultilevelRelease(Wrapper):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, DiffusionMechanism):
-            raise TypeError(f"base must be BrownianMotion or OrnsteinUhlenbeck, got {type(self.base).__name__}")
+            raise TypeError(
+                f"base must be BrownianMotion, OrnsteinUhlenbeck or DiffusedStatistic, got {type(self.base).__name__}"
+            )
         set_fields(
             self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times)))
         )
@@ -445,7 +489,7 @@ class MultilevelRelease(Wrapper):
             _time_between(start, end)
 
     @cached
-    def accountant(self) -> GaussianAccountant:
+    def accountant(self) -> Accountant:
         """The account of the least noisy level, which covers all levels."""
         return self.base.accountant
 

@@ -31,6 +31,8 @@ NAMES = {
     "geumlek-5.6": "posterior_held_out:FIGURE_6",
     "geumlek-5.7": "posterior_held_out:FIGURE_7",
     "geumlek-5.8": "posterior_held_out:FIGURE_8",
+    "geumlek-6.1": "mixing_conditions:CONDITIONS",
+    "geumlek-7.1": "profiles_composition:COMPOSITION",
     "geumlek-7.2": "profiles:TWO_PROFILES",
     "geumlek-7.3": "profiles:CATEGORICAL",
     "geumlek-7.5": "profiles:CHAINS",
@@ -40,6 +42,7 @@ NAMES = {
     "imola-conjecture": "bernoulli:SEARCH",
     "balle-diffusion-mixing": "mixing:DECAY",
     "balle-diffusion-iteration": "mixing:ITERATION",
+    "balle-diffusion-public": "public_steps:PUBLIC",
     "balle-diffusion-8": "diffusion:THEOREM_8",
     "balle-diffusion-path": "diffusion:PATH",
     "balle-table-1": "subsampling_table:TABLE",
@@ -66,6 +69,7 @@ NAMES = {
 
 # Published figures that are panels of the picture of another name.
 SHARED = {
+    "geumlek-6.2": "geumlek-6.1",
     "geumlek-7.4": "geumlek-7.3",
     "geumlek-7.6": "geumlek-7.5",
     "geumlek-7.7": "geumlek-7.5",

@@ -1,0 +1,162 @@
+"""Markov kernels on arrays of numbers: a random step, with constants that say how much of a difference it preserves."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray, coefficient, finite, function, number
+from privsample._value import frozen_value, set_fields
+
+
+class Kernel(ABC):
+    """Abstract base class of Markov kernels K that `AppliedKernel` draws from.
+
+    A subclass of your own is a frozen dataclass that defines `step` and states constants, which are not validated.
+    Without a constant below 1 and without `displacement_zcdp`, a step costs what the base costs.
+
+    Attributes
+    ----------
+    dobrushin : float
+        Dobrushin's coefficient: the largest total variation distance between K(x) and K(x'), in [0, 1]; by default 1.
+    doeblin : float
+        Doeblin's coefficient gamma, in [0, 1]: K(x) >= (1 - gamma) w for one distribution w and every x; by default 1.
+    ultra_mixing : float
+        Ultra-mixing coefficient gamma, in [0, 1]: K(x) >= (1 - gamma) K(x') for all x and x'; by default 1.
+    displacement_zcdp : float
+        rho > 0, such that the Rényi divergence of K(x + v) from K(x) is at most a rho |v|^2 at every order a; by
+        default +inf.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Definition 1 (mixing) and Theorem 2 (couplings).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.UniformReset(keep=0.7, low=0, high=1).doeblin
+    0.7
+    """
+
+    __slots__ = ()
+    dobrushin: float = 1.0
+    doeblin: float = 1.0
+    ultra_mixing: float = 1.0
+    displacement_zcdp: float = np.inf
+
+    @abstractmethod
+    def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One random step from a release.
+
+        Parameters
+        ----------
+        x : array
+            The whole array that the base releases.
+        rng : numpy.random.Generator
+            Source of all randomness.
+
+        Returns
+        -------
+        array
+            The result, of a public shape.
+        """
+
+
+@frozen_value
+class StatedKernel(Kernel):
+    """A Markov kernel of the user, given by a function that draws from it and by constants. It cannot be saved.
+
+    Parameters
+    ----------
+    function : callable
+        Maps (released array, generator) to the array after the step.
+    dobrushin : float, default 1
+        Dobrushin's coefficient, in [0, 1].
+    doeblin : float, default 1
+        Doeblin's coefficient, in [0, 1].
+    ultra_mixing : float, default 1
+        Ultra-mixing coefficient, in [0, 1].
+    displacement_zcdp : float, default inf
+        rho > 0: the Rényi divergence of K(x + v) from K(x) is at most a rho |v|^2 at every order a.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not a function.
+    ValueError
+        If a constant is outside its range.
+
+    Examples
+    --------
+    A step that flips the sign of a release with probability 1/4:
+
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> kernel = ps.StatedKernel(
+    ...     function=lambda x, rng: x if rng.random() < 0.75 else -x, dobrushin=1, ultra_mixing=1, doeblin=0.99
+    ... )
+    >>> kernel.doeblin
+    0.99
+    """
+
+    function: Callable[[FloatArray, np.random.Generator], Any]
+    dobrushin: float = 1.0
+    doeblin: float = 1.0
+    ultra_mixing: float = 1.0
+    displacement_zcdp: float = np.inf
+
+    def __post_init__(self) -> None:
+        function(function=self.function)
+        set_fields(self, dobrushin=coefficient(dobrushin=self.dobrushin), doeblin=coefficient(doeblin=self.doeblin))
+        set_fields(self, ultra_mixing=coefficient(ultra_mixing=self.ultra_mixing))
+        if not number(displacement_zcdp=self.displacement_zcdp) > 0.0:
+            raise ValueError(f"displacement_zcdp must be > 0, got {self.displacement_zcdp!r}")
+
+    def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One random step by the user's function."""
+        return np.asarray(self.function(x, rng), dtype=np.float64)
+
+
+@frozen_value
+class UniformReset(Kernel):
+    """A kernel that keeps the release with probability `keep`, and otherwise replaces it by uniform numbers.
+
+    Parameters
+    ----------
+    keep : float
+        Probability that the release is kept, in [0, 1]; Doeblin's coefficient.
+    low, high : float
+        Bounds of the uniform numbers, finite, low < high.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.UniformReset(keep=0, low=2, high=3).step(np.zeros(4), np.random.default_rng(1)).min() >= 2
+    np.True_
+    """
+
+    keep: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        set_fields(self, keep=coefficient(keep=self.keep), low=finite(low=self.low), high=finite(high=self.high))
+        if not 0.0 < self.high - self.low < np.inf:
+            raise ValueError(f"low must be less than high, with a finite difference, got {self.low} and {self.high}")
+
+    @property
+    def doeblin(self) -> float:  # type: ignore[override]
+        """The probability that the release is kept."""
+        return self.keep
+
+    def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """The release itself, or uniform numbers of its shape."""
+        uniform = self.low + (self.high - self.low) * rng.random(x.shape)
+        return x if rng.random() < self.keep else uniform

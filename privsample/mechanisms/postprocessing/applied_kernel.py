@@ -1,0 +1,127 @@
+"""A Markov kernel of the user after a mechanism that releases numbers."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import positive_integer
+from privsample._value import cached, frozen_value
+from privsample.accounting.postprocessing.applied_kernel import AppliedKernelAccountant
+from privsample.distributions.steps.transition_kernels import Kernel, UniformReset
+from privsample.errors import NumericalFailure
+from privsample.mechanisms.arguments import CommandLine
+from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.postprocessing.convolution import PostNoise, PostProcessing
+from privsample.mechanisms.selection.repetition import check_mechanism_type
+
+
+@frozen_value
+class AppliedKernel(PostProcessing):
+    """A Markov kernel of your own after `base`: one random step from everything that the base releases.
+
+    The base releases one array of numbers, with one draw. `release` takes the base's data, and draws the base's name.
+    `of` makes the step from an existing release. The account follows from the constants that the kernel states, and has
+    the assumption STATED.
+
+    Parameters
+    ----------
+    base : Mechanism
+        The inner mechanism, whose data `release` takes; with `draws=1`.
+    kernel : Kernel
+        The kernel: a subclass of your own, `StatedKernel` with a function, or `UniformReset`.
+
+    Raises
+    ------
+    TypeError
+        If `base` is not a mechanism, `kernel` is not a Kernel, or the kernel's constant needs Gaussian noise.
+    ValueError
+        If the base makes several draws, or a constant is outside its range.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Theorems 1 and 2; docs/notes/kernels.md. Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    >>> mechanism = ps.AppliedKernel(base=base, kernel=ps.UniformReset(keep=0.2, low=-5, high=5))
+    >>> round(float(base.accountant.delta(1.0)), 4), round(float(mechanism.accountant.delta(1.0)), 4)
+    (0.1269, 0.0254)
+    >>> mechanism.release(2.0)["statistic"].shape
+    (1,)
+    """
+
+    base: Mechanism
+    kernel: Kernel
+    command = CommandLine(help={"kernel": 'the kernel, e.g. "uniform-reset keep=0.5 low=0 high=1"'})
+
+    def __post_init__(self) -> None:
+        check_mechanism_type(self.base)
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"kernel must be a Kernel, such as StatedKernel(...), got {type(self.kernel).__name__}; a matrix of "
+                "probabilities goes to MarkovKernel"
+            )
+        if getattr(self.base, "draws", 1) != 1:
+            raise ValueError("base must make one draw, because the kernel moves all that it releases: set draws=1")
+        if self.kernel.displacement_zcdp < np.inf and not _adds_gaussian_noise(self.base):
+            raise TypeError(
+                "displacement_zcdp needs a GaussianMechanism as base, or PostNoise after one, because the displacement "
+                f"is measured in the unit of its release, got {type(self.base).__name__}; state mixing constants"
+            )
+        self.accountant  # noqa: B018 - building it checks the constants
+
+    @cached
+    def accountant(self) -> AppliedKernelAccountant:
+        """The account after the kernel, from the constants that it states."""
+        return AppliedKernelAccountant(
+            base=self.base.accountant,
+            dobrushin=self.kernel.dobrushin,
+            doeblin=self.kernel.doeblin,
+            ultra_mixing=self.kernel.ultra_mixing,
+            displacement_zcdp=self.kernel.displacement_zcdp,
+        )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """An example, and a mutant that keeps the release more often than stated."""
+        base = GaussianMechanism(sensitivity=2, noise_std=1)
+        example = cls(base=base, kernel=UniformReset(keep=0.4, low=0, high=2))
+        broken = UniformReset(keep=0.9, low=0, high=2)
+        return (
+            Example.with_wrong_fields(
+                "applied-kernel", example, kernel=broken, bug="it keeps the release more often than stated"
+            ),
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The worst neighbours of the base."""
+        group = positive_integer(group=group)
+        return tuple(
+            replace(pair, account=self.accountant, draw=one_by_one(self), loss=None, width=pair.width + 1)
+            for pair in self.base.worst_neighbours(group)
+        )
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        return one_by_one(outer)
+
+    def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        if len(draws) != 1:
+            raise TypeError(f"base must release one array, got {', '.join(sorted(draws))}")
+        ((name, x),) = draws.items()
+        moved = np.asarray(self.kernel.step(np.asarray(x, dtype=np.float64), rng), dtype=np.float64)
+        if np.isnan(moved).any():
+            raise NumericalFailure("the kernel returned NaN, so nothing is released")
+        return {name: moved}
+
+
+def _adds_gaussian_noise(base: Mechanism) -> bool:
+    """True if the release is a statistic plus Gaussian noise, in the unit in which its account states both."""
+    return isinstance(base, GaussianMechanism) or (isinstance(base, PostNoise) and _adds_gaussian_noise(base.base))
