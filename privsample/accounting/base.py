@@ -24,6 +24,7 @@ from privsample._checks import (
 from privsample._serial import decode, encode
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.accounting.curves.posterior_odds import log_loss_tail, log_odds_growth
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
 from privsample.accounting.engine.compose import compose, compose_parallel
@@ -278,6 +279,162 @@ class Accountant(Memo, ABC):
     def _known_epsilons(self) -> dict[float, float]:
         """Computed values of epsilon by delta."""
         return {}
+
+    def loss_tail(self, losses: ArrayLike) -> FloatArray:
+        """Upper bound on the probability that the privacy loss exceeds each of `losses`, for any two neighbours.
+
+        The privacy loss is the logarithm of the factor by which an output changes the odds of one neighbour against
+        the other. The output is drawn from the first neighbour.
+
+        Parameters
+        ----------
+        losses : array of float, any shape
+            Privacy losses in nats, finite.
+
+        Returns
+        -------
+        float or array of float
+            Probabilities in [0, 1], rounded up, of the shape of `losses`; 0 from `pure_epsilon` on if there is no
+            infinity mass.
+
+        Raises
+        ------
+        ValueError
+            If a loss is NaN or infinite.
+
+        Notes
+        -----
+        Geumlek 2020, Definition 3; docs/notes/odds.md, step 1. Kind: upper bound, attained by two distributions on two
+        outputs whose privacy curve is at most this one.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=4)
+        >>> [f"{tail:.1e}" for tail in account.loss_tail([0.5, 1.0, 2.0])]
+        ['7.4e-02', '1.4e-04', '4.5e-15']
+        """
+        t = real_array(losses=losses)
+        if not np.isfinite(t).all():
+            raise ValueError("losses must be finite, in nats")
+        return np.array([self._loss_tail(float(x)) for x in t.ravel()]).reshape(t.shape)[()]
+
+    def _loss_tail(self, loss: float) -> float:
+        """The bound at one loss."""
+        if loss >= self.pure_epsilon and self.infinity_mass == 0.0:
+            return 0.0
+        found = log_loss_tail(self._log_delta_at, loss, self.pure_epsilon)
+        return float(min(np.nextafter(np.exp(found) * (1.0 + 4 * np.finfo(float).eps * (1.0 - found)), 1.0), 1.0))
+
+    def _log_delta_at(self, epsilon: float) -> float:
+        """`log_delta` at one epsilon."""
+        return float(self.log_delta(epsilon))
+
+    def _odds_growth(self, tail_probability: float) -> float:
+        """Privacy loss in nats, >= 0, that is exceeded with at most this probability."""
+        tail, pure = probability(tail_probability=tail_probability), self.pure_epsilon
+        growth = pure if self.infinity_mass == 0.0 else np.inf
+        if tail > self.infinity_mass:
+            middle = (tail + self.infinity_mass) / 2
+            high = float(self.epsilon(middle)) - np.log1p(-middle / tail)  # a valid loss: epsilon(middle) in step 2
+            if np.isfinite(high):
+                # Below log(1 - tail), delta exceeds the tail probability in every privacy curve.
+                growth = min(growth, log_odds_growth(self._log_delta_at, tail, float(np.log1p(-tail)), high, pure))
+        return float(growth)
+
+    def posterior_odds(self, prior_odds: ArrayLike = 1.0, *, tail_probability: float = 0.0) -> FloatArray:
+        """Largest odds of a hypothesis about one record for an adversary who has seen the release.
+
+        Before the release, the adversary gives the hypothesis the odds `prior_odds`, and knows or controls all other
+        records. The posterior odds exceed the bound with at most `tail_probability` over the draw of the release,
+        whether the hypothesis is true or false.
+
+        Parameters
+        ----------
+        prior_odds : array of float, any shape, default 1.0
+            Prior odds of the hypothesis against its negation, finite and > 0.
+        tail_probability : float, default 0.0
+            Probability in [0, 1) with which the posterior odds may exceed the bound.
+
+        Returns
+        -------
+        float or array of float
+            Upper bounds on the posterior odds, rounded up, of the shape of `prior_odds`, at least `prior_odds`; +inf if
+            there is no guarantee at this tail probability.
+
+        Raises
+        ------
+        ValueError
+            If an argument is outside its range.
+
+        Notes
+        -----
+        Geumlek 2020, equations (3.2) to (3.5); docs/notes/odds.md, steps 2 and 3. A pure guarantee bounds the factor
+        by e^epsilon at tail probability 0; (epsilon, delta) by e^epsilon / (1 - delta / tail_probability); a Rényi
+        curve by e^(rdp(a)) tail_probability^(-1/(a - 1)). The bound is the least over the whole privacy curve.
+
+        The hypothesis is about one record that is independent of the other records given what the adversary knows. The
+        bound does not hold for a property that many records share, which a release is meant to reveal.
+
+        Kind: upper bound; exact at tail probability 0 if the pure guarantee is.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.LaplaceAccountant(sensitivity=1, scale=2)
+        >>> round(float(account.posterior_odds(1.0)), 4)
+        1.6487
+        >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=4)
+        >>> account.posterior_odds([0.01, 1.0], tail_probability=1e-3).round(3).tolist()
+        [0.024, 2.389]
+        """
+        odds = real_array(prior_odds=prior_odds)
+        if not ((odds > 0.0) & (odds < np.inf)).all():
+            raise ValueError("prior_odds must be finite and > 0: a probability p is the odds p/(1 - p)")
+        with np.errstate(over="ignore"):
+            growth = self._odds_growth(tail_probability)
+            return (odds * np.exp(growth) * (1.0 + 4 * np.finfo(float).eps * (1.0 + growth)))[()]
+
+    def posterior_probability(self, prior: ArrayLike = 0.5, *, tail_probability: float = 0.0) -> FloatArray:
+        """Largest probability of a hypothesis about one record for an adversary who has seen the release.
+
+        It is `posterior_odds` stated as a probability, under the same conditions.
+
+        Parameters
+        ----------
+        prior : array of float, any shape, default 0.5
+            Prior probability of the hypothesis, in (0, 1).
+        tail_probability : float, default 0.0
+            Probability in [0, 1) with which the posterior probability may exceed the bound.
+
+        Returns
+        -------
+        float or array of float
+            Upper bounds in (0, 1], rounded up, of the shape of `prior`; 1 if there is no guarantee.
+
+        Raises
+        ------
+        ValueError
+            If an argument is outside its range.
+
+        Notes
+        -----
+        Geumlek 2020, equations (3.2) to (3.5); docs/notes/odds.md, step 3. Kind: upper bound.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.LaplaceAccountant(sensitivity=1, scale=1)
+        >>> account.posterior_probability([0.01, 0.5]).round(4).tolist()
+        [0.0267, 0.7311]
+        """
+        p = real_array(prior=prior)
+        if not ((p > 0.0) & (p < 1.0)).all():
+            raise ValueError("prior must lie in (0, 1)")
+        odds = self.posterior_odds(p / (1.0 - p), tail_probability=tail_probability)
+        with np.errstate(divide="ignore"):
+            # Four roundings of positive terms; 1/odds loses nothing where odds are infinite.
+            return np.minimum(1.0 / (1.0 + 1.0 / odds) * (1.0 + 8 * np.finfo(float).eps), 1.0)[()]
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """List every known derivation of epsilon at delta, in increasing order of epsilon.
