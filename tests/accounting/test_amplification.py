@@ -61,8 +61,9 @@ def test_the_lower_bound_is_attained_by_the_symmetric_pair(dimension, draws):
     epsilon, order, margin = 0.8, 4.0, 0.25
     with mp.workdps(30):
         p = mp.findroot(
-            lambda x: mp.log(x**order * (1 - x) ** (1 - order) + (1 - x) ** order * x ** (1 - order)) / (order - 1)
-            - epsilon,
+            lambda x: (
+                mp.log(x**order * (1 - x) ** (1 - order) + (1 - x) ** order * x ** (1 - order)) / (order - 1) - epsilon
+            ),
             (mp.mpf("0.1"), mp.mpf("0.45")),
             solver="anderson",
         )
