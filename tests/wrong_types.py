@@ -95,6 +95,7 @@ def instances() -> dict[type, Any]:
         ps.DiscretePair(log_p=np.log(coin), log_q=np.log(coin)),
         *(ps.CurveBound(name="c", log_delta=min), ps.RenyiBound(name="r", renyi=np.asarray)),
         ps.PrivacyBounds.from_renyi(np.asarray),
+        ps.bernoulli_amplification(1.0, order=2, margin=0.3),
         *(ps.Argument(name="x"), ps.CommandLine(), ps.FreeParameter(name="x", advice="a")),
     )
     found: dict[type, Any] = {}
@@ -141,7 +142,8 @@ def methods() -> Iterator[Call]:
     known = {
         "orders": 2.0, "epsilon": 1.0, "delta": 0.1, "size": 2, "low": 2, "high": 4, "view": "rdp", "group": 1,
         "relation": ps.ReplaceOne(n=4), "rng": np.random.default_rng(0), "document": gaussian.to_dict(), "times": 2,
-        "losses": 1.0, "prior_odds": 1.0, "prior": 0.5, "tail_probability": 0.1, "draws": 2, "n": 4, "points": np.array([0.2]), "x": np.array([0.2]), "shape": (2,), "count": 2,
+        "draws": 2, "n": 4, "points": np.array([0.2]), "x": np.array([0.2]), "shape": (2,), "count": 2,
+        "losses": 1.0, "prior_odds": 1.0, "prior": 0.5, "tail_probability": 0.1,
     }  # fmt: skip
     seen = set()
     for cls, item in instances().items():

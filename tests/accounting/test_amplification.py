@@ -152,6 +152,14 @@ def test_bad_arguments(fields, message):
         ps.bernoulli_amplification(**(good | fields))
 
 
+def test_bounds_are_read_only_and_of_one_shape():
+    bounds = ps.bernoulli_amplification([0.5, 1.0], order=2, margin=0.3)
+    with pytest.raises(ValueError, match="read-only"):
+        bounds.lower[0] = 0.0
+    with pytest.raises(ValueError, match="must have one shape"):
+        ps.AmplificationBounds(lower=[1.0], upper=[1.0, 2.0], symmetric=[1.0], closed_form=[1.0])
+
+
 def test_a_search_that_is_left_out_is_noticed(monkeypatch):
     monkeypatch.setattr(amplification, "renyi_bound", lambda *_: 0.0)
     bounds = ps.bernoulli_amplification(1.0, order=5, margin=0.3, starts=0)

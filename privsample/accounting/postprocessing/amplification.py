@@ -1,10 +1,12 @@
 """Privacy amplification by Bernoulli draws: Algorithms 1 to 3 of Imola and Chaudhuri (2021), with certified bounds."""
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, number, positive_integer, real_array, renyi_orders, whole_number
-from privsample._value import frozen_value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
     checked_margin,
@@ -34,6 +36,11 @@ class AmplificationBounds:
     closed_form : numpy.ndarray of float
         Lower bounds in closed form (Theorem 2); 0 where the theorem does not apply.
 
+    Raises
+    ------
+    ValueError
+        If the arrays differ in shape.
+
     Examples
     --------
     >>> import privsample as ps
@@ -46,6 +53,14 @@ class AmplificationBounds:
     upper: FloatArray
     symmetric: FloatArray
     closed_form: FloatArray
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            array = real_array(**{item.name: getattr(self, item.name)}).copy()
+            array.flags.writeable = False
+            set_fields(self, **{item.name: array})
+        if len({np.shape(getattr(self, item.name)) for item in fields(self)}) != 1:
+            raise ValueError("lower, upper, symmetric and closed_form must have one shape")
 
 
 def bernoulli_amplification(
