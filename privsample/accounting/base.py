@@ -23,8 +23,8 @@ from privsample._checks import (
 )
 from privsample._serial import decode, encode
 from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample.accounting import adversary
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.curves.posterior_odds import log_loss_tail, log_odds_growth
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
 from privsample.accounting.engine.compose import compose, compose_parallel
@@ -314,33 +314,7 @@ class Accountant(Memo, ABC):
         >>> [f"{tail:.1e}" for tail in account.loss_tail([0.5, 1.0, 2.0])]
         ['7.4e-02', '1.4e-04', '4.5e-15']
         """
-        t = real_array(losses=losses)
-        if not np.isfinite(t).all():
-            raise ValueError("losses must be finite, in nats")
-        return np.array([self._loss_tail(float(x)) for x in t.ravel()]).reshape(t.shape)[()]
-
-    def _loss_tail(self, loss: float) -> float:
-        """The bound at one loss."""
-        if loss >= self.pure_epsilon and self.infinity_mass == 0.0:
-            return 0.0
-        found = log_loss_tail(self._log_delta_at, loss, self.pure_epsilon)
-        return float(min(np.nextafter(np.exp(found) * (1.0 + 4 * np.finfo(float).eps * (1.0 - found)), 1.0), 1.0))
-
-    def _log_delta_at(self, epsilon: float) -> float:
-        """`log_delta` at one epsilon."""
-        return float(self.log_delta(epsilon))
-
-    def _odds_growth(self, tail_probability: float) -> float:
-        """Privacy loss in nats, >= 0, that is exceeded with at most this probability."""
-        tail, pure = probability(tail_probability=tail_probability), self.pure_epsilon
-        growth = pure if self.infinity_mass == 0.0 else np.inf
-        if tail > self.infinity_mass:
-            middle = (tail + self.infinity_mass) / 2
-            high = float(self.epsilon(middle)) - np.log1p(-middle / tail)  # a valid loss: epsilon(middle) in step 2
-            if np.isfinite(high):
-                # Below log(1 - tail), delta exceeds the tail probability in every privacy curve.
-                growth = min(growth, log_odds_growth(self._log_delta_at, tail, float(np.log1p(-tail)), high, pure))
-        return float(growth)
+        return adversary.loss_tail(self, losses)
 
     def posterior_odds(self, prior_odds: ArrayLike = 1.0, *, tail_probability: float = 0.0) -> FloatArray:
         """Largest odds of a hypothesis about one record for an adversary who has seen the release.
@@ -388,12 +362,7 @@ class Accountant(Memo, ABC):
         >>> account.posterior_odds([0.01, 1.0], tail_probability=1e-3).round(3).tolist()
         [0.024, 2.389]
         """
-        odds = real_array(prior_odds=prior_odds)
-        if not ((odds > 0.0) & (odds < np.inf)).all():
-            raise ValueError("prior_odds must be finite and > 0: a probability p is the odds p/(1 - p)")
-        with np.errstate(over="ignore"):
-            growth = self._odds_growth(tail_probability)
-            return (odds * np.exp(growth) * (1.0 + 4 * np.finfo(float).eps * (1.0 + growth)))[()]
+        return adversary.posterior_odds(self, prior_odds, tail_probability)
 
     def posterior_probability(self, prior: ArrayLike = 0.5, *, tail_probability: float = 0.0) -> FloatArray:
         """Largest probability of a hypothesis about one record for an adversary who has seen the release.
@@ -428,13 +397,7 @@ class Accountant(Memo, ABC):
         >>> account.posterior_probability([0.01, 0.5]).round(4).tolist()
         [0.0267, 0.7311]
         """
-        p = real_array(prior=prior)
-        if not ((p > 0.0) & (p < 1.0)).all():
-            raise ValueError("prior must lie in (0, 1)")
-        odds = self.posterior_odds(p / (1.0 - p), tail_probability=tail_probability)
-        with np.errstate(divide="ignore"):
-            # Four roundings of positive terms; 1/odds loses nothing where odds are infinite.
-            return np.minimum(1.0 / (1.0 + 1.0 / odds) * (1.0 + 8 * np.finfo(float).eps), 1.0)[()]
+        return adversary.posterior_probability(self, prior, tail_probability)
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """List every known derivation of epsilon at delta, in increasing order of epsilon.

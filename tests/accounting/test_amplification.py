@@ -9,6 +9,7 @@ import pytest
 import privsample as ps
 from privsample.accounting.postprocessing import amplification
 from privsample.accounting.postprocessing.bernoulli_bounds import binary_renyi, majority_renyi
+from privsample.accounting.postprocessing.bernoulli_corners import Corners
 
 
 def kernel(dimension, draws, margin):
@@ -150,6 +151,12 @@ def test_bad_arguments(fields, message):
     good = {"epsilon": 1.0, "order": 5.0, "margin": 0.1}
     with pytest.raises(ValueError, match=message):
         ps.bernoulli_amplification(**(good | fields))
+
+
+def test_random_starts_alone_find_lower_bounds():
+    corners = Corners(order=4.0, epsilon=0.8, dimension=2, draws=1, margin=0.25)
+    bounds = ps.bernoulli_amplification(0.8, order=4, margin=0.25, dimension=2, starts=0)
+    assert 0.5 * bounds.symmetric < corners.best(np.random.default_rng(1), 1) <= bounds.upper
 
 
 def test_bounds_are_read_only_and_of_one_shape():

@@ -1,5 +1,7 @@
 """What an adversary's odds become: beside enumeration, attaining pairs, and closed forms."""
 
+from dataclasses import dataclass
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -97,6 +99,46 @@ def test_pure_approximate_and_infinite_guarantees():
     assert GAUSSIAN.posterior_probability(0.3) == 1.0
     huge = ps.PureAccountant(stated_epsilon=800.0)
     assert (huge.posterior_odds(), huge.posterior_probability()) == (np.inf, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(ps.SizeFreeAccountant):
+    """An account that knows no finite divergence at any order."""
+
+    relation: ps.Relation = ps.AddRemove()
+    assumptions: frozenset[ps.Assumption] = frozenset()
+    source = "none"
+
+    def _bounds(self):
+        return ps.PrivacyBounds.from_renyi(lambda orders: np.full(np.shape(orders), np.inf))
+
+
+def test_an_account_that_knows_nothing_promises_nothing():
+    account = Nothing()
+    assert account.epsilon(0.1) == np.inf
+    assert account.posterior_odds(2.0, tail_probability=0.2) == np.inf
+    assert account.posterior_probability(0.2, tail_probability=0.2) == 1.0
+    assert account.loss_tail(3.0) == 1.0
+
+
+def test_compositions_and_groups_have_them_too():
+    """Every account has the methods; more releases and larger groups never lower them."""
+    one = ps.LaplaceAccountant(sensitivity=1, scale=2)
+    several = [
+        one,
+        one.group(2),
+        3 * one,
+        one | one,
+        ps.SubsampledAccountant(base=one, scheme=ps.PoissonSampling(rate=0.5)),
+    ]
+    odds = [float(account.posterior_odds(tail_probability=1e-4)) for account in several]
+    assert odds[1] > 1.5 * odds[0]
+    assert odds[2] > odds[1]
+    assert odds[3] == pytest.approx(odds[0], rel=1e-9)
+    assert 1.0 < odds[4] < odds[0]
+    tails = [float(account.loss_tail(0.4)) for account in several]
+    assert tails[1] > tails[0]
+    assert tails[4] < tails[0]
 
 
 def test_odds_never_fall_and_probabilities_agree_with_them():

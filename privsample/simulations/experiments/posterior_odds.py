@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray
+from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import PureAccountant
-from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.targets import DP
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.simulations.experiments.base import Experiment, Result, stacked
@@ -40,7 +40,7 @@ def odds(tails: FloatArray | None = None, priors: int = PRIORS) -> Result:
     return Result(columns=columns, describe=_describe, plot=lambda figure: _plot(figure, Table(columns=columns)))
 
 
-def _growth(account: GaussianAccountant, mu: float, tails: FloatArray) -> dict[str, FloatArray]:
+def _growth(account: Accountant, mu: float, tails: FloatArray) -> dict[str, FloatArray]:
     """Largest factor of the odds by tail probability: three bounds, and the quantile of the normal privacy loss."""
     with np.errstate(divide="ignore"):
         point = np.where(tails > DELTA, np.exp(EPSILON) / (1.0 - DELTA / np.maximum(tails, DELTA)), np.inf)
