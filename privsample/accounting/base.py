@@ -321,7 +321,9 @@ class Accountant(Memo, ABC):
 
         Before the release, the adversary gives the hypothesis the odds `prior_odds`, and knows or controls all other
         records. The posterior odds exceed the bound with at most `tail_probability` over the draw of the release,
-        whether the hypothesis is true or false.
+        whether the hypothesis is true or false. Under `ReplaceOne` the hypothesis is any property of the record, and
+        under `AddRemove` that the record is present, or absent; for its properties use `account.to(ReplaceOne(n=...))`.
+        Under `ProfileEdge` it names one of two profiles that an edge joins.
 
         Parameters
         ----------
@@ -347,8 +349,8 @@ class Accountant(Memo, ABC):
         by e^epsilon at tail probability 0; (epsilon, delta) by e^epsilon / (1 - delta / tail_probability); a Rényi
         curve by e^(rdp(a)) tail_probability^(-1/(a - 1)). The bound is the least over the whole privacy curve.
 
-        The hypothesis is about one record that is independent of the other records given what the adversary knows. The
-        bound does not hold for a property that many records share, which a release is meant to reveal.
+        The record must be independent of the other records given what the adversary knows. The bound does not hold for
+        a property that many records share, which a release is meant to reveal.
 
         Kind: upper bound; exact at tail probability 0 if the pure guarantee is.
 
@@ -367,7 +369,7 @@ class Accountant(Memo, ABC):
     def posterior_probability(self, prior: ArrayLike = 0.5, *, tail_probability: float = 0.0) -> FloatArray:
         """Largest probability of a hypothesis about one record for an adversary who has seen the release.
 
-        It is `posterior_odds` stated as a probability, under the same conditions.
+        It is `posterior_odds` stated as a probability, for the same hypotheses and under the same conditions.
 
         Parameters
         ----------

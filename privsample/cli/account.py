@@ -13,7 +13,7 @@ from privsample.accounting.targets import RDP, Target
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
 from privsample.cli.options import add_json, add_target
-from privsample.cli.output import Console, check_tables, odds, print_json, round_up
+from privsample.cli.output import Console, check_tables, growth, print_json, round_up
 from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
 
@@ -123,12 +123,12 @@ def _short(item: Any) -> str:
 def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> None:
     """Print the privacy curve and the Rényi curve as tables."""
     draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
-    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
+    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), growth(row["epsilon"])] for row in cost["epsilon"]]
     console.table(
         f"Privacy curve of all {draws} draws together, for one {unit}"
         if draws > 1
         else f"Privacy curve of the draw, for one {unit}",
-        ("delta", "epsilon", f"change of the odds between two values of one {unit}"),
+        ("delta", "epsilon", "probability of any conclusion, plus delta"),
         rows,
         numbers=(0, 1),
     )

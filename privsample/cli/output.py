@@ -56,8 +56,8 @@ def round_down(bound: float, digits: int = 3) -> str:
     return _decimals.round_down(bound, digits)
 
 
-def odds(epsilon: float) -> str:
-    """Describe an epsilon by the largest factor e^epsilon by which posterior odds can differ from prior odds."""
+def growth(epsilon: float) -> str:
+    """Describe an epsilon by the factor e^epsilon by which the probability of any event can grow, beside delta."""
     if not math.isfinite(epsilon):
         return "no guarantee"
     return f"at most x {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"

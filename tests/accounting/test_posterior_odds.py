@@ -170,6 +170,17 @@ def test_hypotheses_that_join_several_values_of_a_record(rng):
             assert max(one[after > bound].sum(), other[after > bound].sum()) <= tail
 
 
+def test_two_values_of_a_present_record_are_two_changes_apart():
+    """Step 3: under AddRemove the bound is for presence; for values it would be too small, and ReplaceOne's is needed."""
+    scale = 1.0  # the sum of one record in {-1, 1}, with Laplace noise
+    removal = ps.LaplaceAccountant(sensitivity=1, scale=scale)
+    output = 10.0
+    factor = np.exp((abs(output + 1) - abs(output - 1)) / scale)  # of the odds of 1 against -1
+    presence = np.exp((abs(output) - abs(output - 1)) / scale)
+    assert presence <= removal.posterior_odds() < factor
+    assert factor <= removal.to(ps.ReplaceOne(n=5)).posterior_odds()
+
+
 def test_rounding_is_upward_where_the_search_stops_at_once(monkeypatch):
     monkeypatch.setattr(odds, "_TOLERANCE", 0.9)
     assert GAUSSIAN.loss_tail(1.0) >= 1.3751943e-4

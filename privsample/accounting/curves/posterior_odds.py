@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
 
 LogCurve = Callable[[float], float]
 
@@ -53,6 +52,8 @@ def log_odds_growth(
 
 def _least(bound: LogCurve, low: float, high: float, further: list[float]) -> float:
     """The least value of a quasiconvex function between two points (Brent 1973). Any of its values is a valid bound."""
+    from scipy import optimize  # loaded when first needed: importing accounts stays light
+
     known = {x: bound(x) for x in (high, low, *further)}
 
     def finite(x: float) -> float:

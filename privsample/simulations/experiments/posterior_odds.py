@@ -10,11 +10,13 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import PureAccountant
 from privsample.accounting.targets import DP
 from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILON, DELTA = 1.0, 1e-6  # of the Gaussian noise
+RECORDS = ReplaceOne(1000)
 PURE = (0.1, 0.5, 1.0, 2.0, 4.0)
 TAIL = 1e-3  # the tail probability that the sentence states
 TAILS = np.geomspace(1e-9, 0.1, 17)
@@ -30,9 +32,9 @@ def odds(tails: FloatArray | None = None, priors: int = PRIORS) -> Result:
     prior = np.union1d(np.linspace(0.01, 0.99, priors), [0.01, 0.5])
     parts: list[dict[str, Any]] = []
     for epsilon in PURE:
-        account = PureAccountant(stated_epsilon=epsilon)
+        account = PureAccountant(stated_epsilon=epsilon, relation=RECORDS)
         parts.append({"bound": f"pure ε = {epsilon:g}", "x": prior, "y": account.posterior_probability(prior)})
-    mechanism = GaussianMechanism.calibrate(target=DP(EPSILON, DELTA), sensitivity=1.0)
+    mechanism = GaussianMechanism.calibrate(target=DP(EPSILON, DELTA), sensitivity=1.0, relation=RECORDS)
     tail = np.union1d(TAILS if tails is None else tails, [TAIL])
     for name, growth in _growth(mechanism.accountant, 1.0 / mechanism.noise_std, tail).items():
         parts.append({"bound": name, "x": tail, "y": growth})
