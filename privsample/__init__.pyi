@@ -27,6 +27,8 @@ from privsample.accounting.posterior.conjugate import PosteriorAccountant as Pos
 from privsample.accounting.posterior.gibbs import EmissionAccountant as EmissionAccountant
 from privsample.accounting.posterior.glm import LogisticAccountant as LogisticAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant as TemperedAccountant
+from privsample.accounting.postprocessing.amplification import AmplificationBounds as AmplificationBounds
+from privsample.accounting.postprocessing.amplification import bernoulli_amplification as bernoulli_amplification
 from privsample.accounting.postprocessing.applied_kernel import AppliedKernelAccountant as AppliedKernelAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant as BernoulliAccountant
 from privsample.accounting.postprocessing.contraction import ContractionAccountant as ContractionAccountant

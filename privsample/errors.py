@@ -1,4 +1,4 @@
-"""The errors that privsample raises beyond ValueError and TypeError."""
+"""The errors and warnings that privsample raises beyond ValueError and TypeError."""
 
 
 class SchemaError(ValueError):
@@ -18,6 +18,10 @@ class UnreachableTarget(ValueError):
 
 class BudgetExceeded(RuntimeError):
     """A ledger refused an expense that would exceed its budget. Nothing was spent and nothing was drawn."""
+
+
+class LargeDeltaWarning(UserWarning):
+    """A target has delta >= 1/n, which does not exclude that one random record of the n is published in clear."""
 
 
 class NumericalFailure(ArithmeticError):

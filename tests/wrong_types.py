@@ -122,6 +122,7 @@ def instances() -> dict[type, Any]:
         ps.DiscretePair(log_p=np.log(uniform), log_q=np.log(uniform)),
         *(ps.CurveBound(name="c", log_delta=min), ps.RenyiBound(name="r", renyi=np.asarray)),
         ps.PrivacyBounds.from_renyi(np.asarray),
+        ps.bernoulli_amplification(1.0, order=2, margin=0.3),
         *(ps.Argument(name="x"), ps.CommandLine(), ps.FreeParameter(name="x", advice="a")),
     )
     found: dict[type, Any] = {}
@@ -169,6 +170,7 @@ def methods() -> Iterator[Call]:
         "orders": 2.0, "epsilon": 1.0, "delta": 0.1, "size": 2, "low": 2, "high": 4, "view": "rdp", "group": 1,
         "relation": ps.ReplaceOne(n=4), "rng": np.random.default_rng(0), "document": gaussian.to_dict(), "times": 2,
         "draws": 2, "n": 4, "points": np.array([0.2]), "x": np.array([0.2]), "shape": (2,), "count": 2,
+        "losses": 1.0, "prior_odds": 1.0, "prior": 0.5, "tail_probability": 0.1,
     }  # fmt: skip
     seen = set()
     for cls, item in instances().items():
@@ -199,6 +201,8 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call("compare", ps.compare, compared)
     yield Call("privacy_statement", ps.privacy_statement, {"account": gaussian, "delta": 1e-6})
     yield Call("diffusion_account", ps.diffusion_account, {"intrinsic": 1.0, "relation": ps.AddRemove()})
+    amplified = {"epsilon": 1.0, "order": 5.0, "margin": 0.1, "dimension": 1, "draws": 1, "starts": 1}
+    yield Call("bernoulli_amplification", ps.bernoulli_amplification, amplified)
     kappa = {"kappa": lambda t: 1.0, "time": 1.0, "tail": lambda t: 1.0 / t, "accuracy": 1e-2}
     yield Call("intrinsic_sensitivity", ps.intrinsic_sensitivity, kappa)
     pairs = {"records": [0, 1], "relation": ps.ReplaceOne(n=2), "size": 2, "group": 1, "most": 4}

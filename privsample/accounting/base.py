@@ -23,6 +23,7 @@ from privsample._checks import (
 )
 from privsample._serial import decode, encode
 from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample.accounting import adversary
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
@@ -278,6 +279,127 @@ class Accountant(Memo, ABC):
     def _known_epsilons(self) -> dict[float, float]:
         """Computed values of epsilon by delta."""
         return {}
+
+    def loss_tail(self, losses: ArrayLike) -> FloatArray:
+        """Upper bound on the probability that the privacy loss exceeds each of `losses`, for any two neighbours.
+
+        The privacy loss is the logarithm of the factor by which an output changes the odds of one neighbour against
+        the other. The output is drawn from the first neighbour.
+
+        Parameters
+        ----------
+        losses : array of float, any shape
+            Privacy losses in nats, finite.
+
+        Returns
+        -------
+        float or array of float
+            Probabilities in [0, 1], rounded up, of the shape of `losses`; 0 from `pure_epsilon` on if there is no
+            infinity mass.
+
+        Raises
+        ------
+        ValueError
+            If a loss is NaN or infinite.
+
+        Notes
+        -----
+        Geumlek 2020, Definition 3; docs/notes/odds.md, step 1. Kind: upper bound, attained by two distributions on two
+        outputs whose privacy curve is at most this one.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=4)
+        >>> [f"{tail:.1e}" for tail in account.loss_tail([0.5, 1.0, 2.0])]
+        ['7.4e-02', '1.4e-04', '4.5e-15']
+        """
+        return adversary.loss_tail(self, losses)
+
+    def posterior_odds(self, prior_odds: ArrayLike = 1.0, *, tail_probability: float = 0.0) -> FloatArray:
+        """Largest odds of a hypothesis about one record for an adversary who has seen the release.
+
+        Before the release, the adversary gives the hypothesis the odds `prior_odds`, and knows or controls all other
+        records. The posterior odds exceed the bound with at most `tail_probability` over the draw of the release,
+        whether the hypothesis is true or false. Under `ReplaceOne` the hypothesis is any property of the record, and
+        under `AddRemove` that the record is present, or absent; for its properties use `account.to(ReplaceOne(n=...))`.
+        Under `ProfileEdge` it names one of two profiles that an edge joins.
+
+        Parameters
+        ----------
+        prior_odds : array of float, any shape, default 1.0
+            Prior odds of the hypothesis against its negation, finite and > 0.
+        tail_probability : float, default 0.0
+            Probability in [0, 1) with which the posterior odds may exceed the bound.
+
+        Returns
+        -------
+        float or array of float
+            Upper bounds on the posterior odds, rounded up, of the shape of `prior_odds`, at least `prior_odds`; +inf if
+            there is no guarantee at this tail probability.
+
+        Raises
+        ------
+        ValueError
+            If an argument is outside its range.
+
+        Notes
+        -----
+        Geumlek 2020, equations (3.2) to (3.5); docs/notes/odds.md, steps 2 and 3. A pure guarantee bounds the factor
+        by e^epsilon at tail probability 0; (epsilon, delta) by e^epsilon / (1 - delta / tail_probability); a Rényi
+        curve by e^(rdp(a)) tail_probability^(-1/(a - 1)). The bound is the least over the whole privacy curve.
+
+        The record must be independent of the other records given what the adversary knows. The bound does not hold for
+        a property that many records share, which a release is meant to reveal.
+
+        Kind: upper bound; exact at tail probability 0 if the pure guarantee is.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.LaplaceAccountant(sensitivity=1, scale=2)
+        >>> round(float(account.posterior_odds(1.0)), 4)
+        1.6487
+        >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=4)
+        >>> account.posterior_odds([0.01, 1.0], tail_probability=1e-3).round(3).tolist()
+        [0.024, 2.389]
+        """
+        return adversary.posterior_odds(self, prior_odds, tail_probability)
+
+    def posterior_probability(self, prior: ArrayLike = 0.5, *, tail_probability: float = 0.0) -> FloatArray:
+        """Largest probability of a hypothesis about one record for an adversary who has seen the release.
+
+        It is `posterior_odds` stated as a probability, for the same hypotheses and under the same conditions.
+
+        Parameters
+        ----------
+        prior : array of float, any shape, default 0.5
+            Prior probability of the hypothesis, in (0, 1).
+        tail_probability : float, default 0.0
+            Probability in [0, 1) with which the posterior probability may exceed the bound.
+
+        Returns
+        -------
+        float or array of float
+            Upper bounds in (0, 1], rounded up, of the shape of `prior`; 1 if there is no guarantee.
+
+        Raises
+        ------
+        ValueError
+            If an argument is outside its range.
+
+        Notes
+        -----
+        Geumlek 2020, equations (3.2) to (3.5); docs/notes/odds.md, step 3. Kind: upper bound.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.LaplaceAccountant(sensitivity=1, scale=1)
+        >>> account.posterior_probability([0.01, 0.5]).round(4).tolist()
+        [0.0267, 0.7311]
+        """
+        return adversary.posterior_probability(self, prior, tail_probability)
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """List every known derivation of epsilon at delta, in increasing order of epsilon.

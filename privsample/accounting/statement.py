@@ -5,8 +5,9 @@ import numpy as np
 from privsample._checks import probability
 from privsample.accounting.base import Accountant
 from privsample.accounting.display import rounded_up, shown_epsilon
+from privsample.relations import Relation, ReplaceOne
 
-__all__ = ["privacy_statement", "rounded_up", "shown_delta", "shown_epsilon"]
+__all__ = ["large_delta", "privacy_statement", "rounded_up", "shown_delta", "shown_epsilon"]
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
@@ -22,7 +23,8 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     Returns
     -------
     str
-        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up.
+        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up. If the
+        number n of records is public and delta is at least 1/n, the statement warns of it.
 
     Raises
     ------
@@ -51,6 +53,9 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
             f"When {account.relation.change}, the probability of any conclusion drawn from the release grows by a "
             f"factor of at most {factor} (epsilon = {shown:.4g}){more}."
         )
+    caution = large_delta(account.relation, delta)
+    if caution:
+        promise += f" Warning: {caution}."
     limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "none"
     return (
         f"{promise} Neighbouring datasets are {account.relation.description}. "
@@ -61,3 +66,17 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
 def shown_delta(delta: float) -> str:
     """A probability with three significant digits, rounded up."""
     return f"{rounded_up(delta, 3):g}".replace("e-0", "e-") if delta else "0"
+
+
+def large_delta(relation: Relation, delta: float) -> str:
+    """A clause that says what delta >= 1/n does not exclude; empty if delta < 1/n, or if n is not public.
+
+    Source: Geumlek 2020, section 3.1; docs/notes/odds.md, step 4.
+    """
+    # 1/n and a decimal delta are both rounded to nearest, so that delta = 1/n is recognized.
+    if not isinstance(relation, ReplaceOne) or not delta >= 1.0 / relation.n:
+        return ""
+    return (
+        f"delta = {shown_delta(delta)} is at least 1/n for n = {relation.n}, and publishing one random {relation.unit} "
+        "in clear satisfies such a guarantee; choose delta well below 1/n"
+    )

@@ -2,12 +2,14 @@
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from privsample.cli.errors import CliError, DataProblem, UsageProblem
 from privsample.cli.options import Parser, join_negative_values
-from privsample.errors import SchemaError
+from privsample.errors import LargeDeltaWarning, SchemaError
 
 _COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce", "completion")
 _DESCRIPTION = """\
@@ -37,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(words)
+        with _cautions_in_one_line():
+            code = _run(words)
         sys.stdout.flush()
         return code
     except CliError as error:
@@ -53,6 +56,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 (a message or traceback could contain a record)
         where = f"{type(error).__name__} inside privsample"
         return _print_error(f"{where}; this is a bug; please report the command without its data", UsageProblem.code)
+
+
+@contextmanager
+def _cautions_in_one_line() -> Iterator[None]:
+    """Print each distinct warning of a large delta once, in one line on standard error."""
+    shown: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LargeDeltaWarning)
+        show_other = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: object) -> None:
+            if not issubclass(category, LargeDeltaWarning):
+                show_other(message, category, *where)  # type: ignore[arg-type]
+            elif str(message) not in shown:
+                shown.add(str(message))
+                print(f"privsample: warning: {message}", file=sys.stderr)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _run(words: list[str]) -> int:

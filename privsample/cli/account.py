@@ -1,6 +1,5 @@
 """`privsample account`: the privacy cost of a release. No data are read."""
 
-import math
 from argparse import Namespace
 from dataclasses import fields
 from typing import Any
@@ -14,7 +13,7 @@ from privsample.accounting.targets import RDP, Target
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
 from privsample.cli.options import add_json, add_target
-from privsample.cli.output import Console, check_tables, odds, print_json, round_up
+from privsample.cli.output import Console, check_tables, growth, print_json, round_up
 from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
 
@@ -124,22 +123,15 @@ def _short(item: Any) -> str:
 def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> None:
     """Print the privacy curve and the Rényi curve as tables."""
     draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
-    rows = [[f"{row['delta']:g}", round_up(row["epsilon"])] for row in cost["epsilon"]]
+    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), growth(row["epsilon"])] for row in cost["epsilon"]]
     console.table(
         f"Privacy curve of all {draws} draws together, for one {unit}"
         if draws > 1
         else f"Privacy curve of the draw, for one {unit}",
-        ("delta", "epsilon"),
+        ("delta", "epsilon", "probability of any conclusion, plus delta"),
         rows,
         numbers=(0, 1),
     )
-    pure = mechanism.accountant.pure_epsilon
-    if math.isfinite(pure) and mechanism.accountant.infinity_mass == 0.0:  # with delta > 0 the odds are not bounded
-        console.paragraph(
-            "What an adversary learns",
-            f"epsilon is at most {round_up(pure)} at delta 0: the odds between two values of one {unit} change by a "
-            f"factor of {odds(pure)}.",
-        )
     console.table(
         "Rényi curve; the values of several releases add up",
         ("order", "Rényi divergence, at most"),

@@ -56,9 +56,11 @@ def round_down(bound: float, digits: int = 3) -> str:
     return _decimals.round_down(bound, digits)
 
 
-def odds(epsilon: float) -> str:
-    """Describe e^epsilon, the largest ratio of posterior to prior odds under pure epsilon-DP; epsilon is finite."""
-    return f"at most {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than 1e13"
+def growth(epsilon: float) -> str:
+    """Describe an epsilon by the factor e^epsilon by which the probability of any event can grow, beside delta."""
+    if not math.isfinite(epsilon):
+        return "no guarantee"
+    return f"at most x {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"
 
 
 class Console:

@@ -215,6 +215,12 @@ class Mechanism(Memo, ABC):
             If a field is unknown or missing, or is the one that the search determines.
         ValueError
             If `by` is not a free parameter of the class.
+
+        Warns
+        -----
+        LargeDeltaWarning
+            If the target is a `DP` whose delta is at least 1/n, and the number n of records is public: publishing one
+            random record in clear satisfies such a guarantee.
         """
         return calibrated(cls, cls.free_parameters, target, by=by, given=fields, advice=cls.unreachable_advice)
 

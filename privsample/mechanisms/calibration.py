@@ -1,12 +1,15 @@
 """Calibration: search for the value of a free parameter with the largest cost within a target (directed rounding)."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
-from privsample.accounting.targets import Target, largest, require, smallest, unreachable
+from privsample.accounting.statement import large_delta
+from privsample.accounting.targets import DP, Target, largest, require, smallest, unreachable
+from privsample.errors import LargeDeltaWarning
 
 M = TypeVar("M")
 Fields = Mapping[str, Any]
@@ -97,10 +100,22 @@ def calibrated(
 ) -> M:
     """The instance of `cls` that meets the target with the best value of one free parameter, if it has any.
 
-    Raises UnreachableTarget; TypeError for fields that are unknown or missing; ValueError for an unknown `by`.
+    Raises UnreachableTarget; TypeError for fields that are unknown or missing; ValueError for an unknown `by`. Warns
+    with LargeDeltaWarning if the target's delta is at least 1/n and n is public.
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    made = _found(cls, parameters, target, by, given, advice)
+    caution = large_delta(_accountant(made).relation, target.delta) if isinstance(target, DP) else ""
+    if caution:
+        warnings.warn(caution, LargeDeltaWarning, stacklevel=3)
+    return made
+
+
+def _found(
+    cls: type[M], parameters: tuple[FreeParameter, ...], target: Target, by: str | None, given: Fields, advice: str
+) -> M:
+    """The instance of `calibrated`, from arguments that were checked."""
     free = _chosen(cls, parameters, by)
     known = _complete(cls, free, given)
     if free is None:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.targets import DP
-from privsample.errors import BudgetExceeded
+from privsample.errors import BudgetExceeded, LargeDeltaWarning
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
@@ -92,6 +93,14 @@ def calibration(case: Case) -> None:
         raise NotApplicable(f"the account has epsilon = {epsilon:g} at delta = {delta:g}: there is no finite target")
     target = DP(epsilon=epsilon * (1 + 1e-6), delta=delta)
     known = [free for free in mechanism.free_parameters if getattr(mechanism, free.decides) is not None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeDeltaWarning)  # the example may have few records
+        _check_calibrations(case, known, given, target)
+
+
+def _check_calibrations(case: Case, known: list[FreeParameter], given: Mapping[str, Any], target: DP) -> None:
+    """Check the calibration of each known free parameter, or of a mechanism without any."""
+    mechanism = case.mechanism
     if not mechanism.free_parameters:
         require(
             type(mechanism).calibrate(target=target, **given) == mechanism,

@@ -150,3 +150,13 @@ def test_errors_are_one_clear_line(run, words, said):
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_a_delta_of_one_in_n_is_warned_of_in_one_line(run):
+    mechanism = ("account", "--mechanism", "diffused", "--model", "beta-bernoulli", "--prior", "1,1", "--n", 100)
+    for _ in range(2):
+        ran = run(*mechanism, "--epsilon", 1, "--delta", 0.02)
+        assert ran.code == 0
+        (line,) = [line for line in ran.err.splitlines() if "warning" in line]
+        assert line.startswith("privsample: warning: delta = 0.02 is at least 1/n for n = 100")
+    assert "warning" not in run(*mechanism, "--epsilon", 1, "--delta", 0.001).err

@@ -12,7 +12,7 @@ import pytest
 import privsample.cli
 from privsample._version import __version__
 from privsample.cli import main
-from privsample.cli.output import odds, plain, round_up
+from privsample.cli.output import growth, plain, round_up
 
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
 PROGRAM = [sys.executable, "-m", "privsample"]
@@ -115,7 +115,9 @@ def test_a_defect_shows_no_record(capsys, monkeypatch, clean):
 def test_numbers_for_people_and_machines():
     assert [round_up(x) for x in (0.0, 1.0, 1.00001, 0.123451, 1234567.0)] == ["0", "1", "1.001", "0.1235", "1.235e+06"]
     assert round_up(float("inf")) == "none"
-    assert [odds(x) for x in (0.0, 1.0, 100.0)] == ["at most 1", "at most 2.72", "more than 1e13"]
+    assert [growth(x) for x in (0.0, 1.0, 100.0, float("inf"))] == [
+        "at most x 1", "at most x 2.72", "more than x 1e13", "no guarantee",
+    ]  # fmt: skip
     assert plain({"a": (float("inf"), float("nan"))}) == {"a": ["inf", "nan"]}
 
 

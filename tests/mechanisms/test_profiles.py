@@ -39,8 +39,8 @@ def broken_edges(mechanism):
     return [(a, b, y) for a, b in both for y in symbols if distributions[a][y] > factor * distributions[b][y]]
 
 
-def reference(graph, epsilon):
-    """The least largest entry, and the least distortion beside it: all entries as unknowns, by another method.
+def reference(graph, epsilon, weights=None):
+    """The least largest weighted entry, and the least distortion beside it: all entries as unknowns, by another method.
 
     Program (7.7) as it is printed, every matrix entry and t as an unknown, dense, by HiGHS's dual simplex; the library
     solves cuts over output distributions and flows by its interior point method.
@@ -56,7 +56,7 @@ def reference(graph, epsilon):
             for y in range(symbols):
                 if x != y and distributions[i, x] > 0:
                     row = np.zeros(count + 1)
-                    row[[entry[i, x, y], count]] = 1.0, -1.0
+                    row[[entry[i, x, y], count]] = 1.0 if weights is None else weights[i], -1.0
                     rows.append(row)
     for a, b in ends:
         for y in range(symbols):
@@ -68,7 +68,8 @@ def reference(graph, epsilon):
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     cost = np.zeros(count + 1)
     cost[-1] = 1.0
-    first = linprog(cost, bounds=(0, 1), method="highs-ds", options=options, **limits).fun
+    most = [(0, 1)] * count + [(0, None)]
+    first = linprog(cost, bounds=most, method="highs-ds", options=options, **limits).fun
     kept_mass = np.zeros(count + 1)
     kept_mass[np.einsum("kxx->kx", entry)] = -distributions
     bounds = [(0, 1)] * count + [(0, first + 1e-9)]
@@ -207,19 +208,76 @@ def test_complete_graphs_by_an_envelope():
     assert made.largest_change == pytest.approx(reference(groups, 0.3)[0], abs=1e-7)
 
 
-def test_weights_decide_among_the_optima():
-    distributions = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
-    graph = ps.ProfileGraph(profiles=distributions, edges=[(0, 1), (1, 2)])
-    even = ps.SmoothCategorical(graph=graph, epsilon=0.5)
-    other = ps.SmoothCategorical(graph=graph, epsilon=0.5, weights=[0.01, 1.0, 1.0])
-    assert other.largest_change == pytest.approx(even.largest_change, abs=1e-8)
-    assert other.distortion[1:].sum() < even.distortion[1:].sum() - 0.01
-    assert other.distortion.sum() > even.distortion.sum() + 0.01
-    small = ps.SmoothCategorical(graph=graph, epsilon=0.5, weights=[0.01e-12, 1e-12, 1e-12])
-    np.testing.assert_allclose(small.distortion, other.distortion, atol=1e-7)
-    bits = ps.ProfileGraph(profiles=[0.1, 0.5, 0.6], edges=[(0, 1), (1, 2)])
-    by_weight = [ps.SmoothOneBit(graph=bits, epsilon=0.3, weights=w) for w in ([1, 1, 1], [1, 0.01, 9])]
-    assert by_weight[1].largest_change == pytest.approx(by_weight[0].largest_change, abs=1e-8)
+GRAPH = ps.ProfileGraph(profiles=np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]]), edges=[(0, 1), (1, 2)])
+
+
+def largest(made):
+    """The largest off-diagonal entry of each profile."""
+    return (made.matrices * ~np.eye(made.graph.symbols, dtype=bool)).max(axis=(1, 2))
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [0.6, 0.3, 0.1], [1, 9, 2], [0.01, 1, 1], [5, 0, 5], [0, 0, 7]])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
+def test_the_largest_weighted_change_is_least(weights, epsilon):
+    made = ps.SmoothCategorical(graph=GRAPH, epsilon=epsilon, weights=weights)
+    least, _ = reference(GRAPH, epsilon, np.array(weights, dtype=float))
+    assert broken_edges(made) == []
+    assert (largest(made) * weights).max() == pytest.approx(least, abs=2e-8 * max(weights))
+    scaled = ps.SmoothCategorical(graph=GRAPH, epsilon=epsilon, weights=1e-12 * np.array(weights))
+    np.testing.assert_allclose(largest(scaled) * weights, largest(made) * weights, atol=1e-6)
+
+
+def test_equal_weights_do_not_solve_the_weighted_problem():
+    weights = np.array([0.6, 0.3, 0.1])
+    equal = ps.SmoothCategorical(graph=GRAPH, epsilon=0.5)
+    least, _ = reference(GRAPH, 0.5, weights)
+    assert (largest(equal) * weights).max() > 1.2 * least
+    weighted = ps.SmoothCategorical(graph=GRAPH, epsilon=0.5, weights=weights)
+    assert weighted.largest_change > equal.largest_change + 0.01
+    assert largest(weighted)[0] < largest(equal)[0] - 0.01
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 3.0), (4.0, 1.0), (1.0, 0.0)])
+def test_weighted_flips_by_a_grid(weights):
+    graph, epsilon = ps.ProfileGraph(profiles=[0.9, 0.4], edges=[(0, 1)]), 0.3
+    made = ps.SmoothOneBit(graph=graph, epsilon=epsilon, weights=weights)
+    flips = np.linspace(0, 1, 1001)
+    first, second = np.meshgrid(flips, flips, indexing="ij")
+    p, q = 0.9 + first * (1 - 1.8), 0.4 + second * (1 - 0.8)
+    allowed = np.ones(p.shape, dtype=bool)
+    for one, other in ((p, q), (1 - p, 1 - q)):
+        allowed &= (one <= np.exp(epsilon) * other) & (other <= np.exp(epsilon) * one)
+    best = np.maximum(weights[0] * first, weights[1] * second)[allowed].min()
+    mine = (largest(made) * weights).max()
+    assert broken_edges(made) == []
+    assert best - max(weights) * 2e-3 <= mine <= best + 1e-8
+
+
+def test_weights_of_one_component_do_not_change_another():
+    graph = ps.ProfileGraph(profiles=[0.1, 0.9, 0.5, 0.8, 0.3], edges=[(0, 1), (2, 3)])
+    for made in (ps.SmoothOneBit, ps.SmoothCategorical):
+        one = made(graph=graph, epsilon=0.1, weights=[1, 2, 0, 0, 1])
+        other = made(graph=graph, epsilon=0.1, weights=[100, 200, 1, 1, 0])
+        np.testing.assert_allclose(largest(one), largest(other), atol=1e-7)
+
+
+@given(graphs(), epsilons, st.lists(st.sampled_from([0.0, 0.05, 0.5, 1.0, 3.0]), min_size=5, max_size=5))
+def test_every_edge_is_kept_at_any_weights(graph, epsilon, weights):
+    made = ps.SmoothCategorical(graph=graph, epsilon=epsilon, weights=weights[: len(graph)])
+    assert broken_edges(made) == []
+    equal = ps.SmoothCategorical(graph=graph, epsilon=epsilon)
+    for part in range(graph.components.max() + 1):
+        own = graph.components == part
+        w = np.array(weights[: len(graph)])[own]
+        if w.max() > 0:
+            occurring = np.where((graph.distributions > 0)[:, :, None], made.matrices, 0)
+            changes = (occurring * ~np.eye(graph.symbols, dtype=bool)).max(axis=(1, 2))[own] / w.max() * w
+            assert changes.max() <= equal.largest_change + 1e-7
+
+
+def test_weights_of_zero_everywhere_count_as_ones():
+    made = ps.SmoothCategorical(graph=GRAPH, epsilon=0.5, weights=[0, 0, 0])
+    assert made.largest_change == pytest.approx(ps.SmoothCategorical(graph=GRAPH, epsilon=0.5).largest_change, abs=1e-8)
 
 
 def test_a_cost_of_ones_own_is_least():

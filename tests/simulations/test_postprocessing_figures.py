@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from privsample.accounting.postprocessing.bernoulli_corners import Corners
 from privsample.simulations.experiments import bernoulli, sgd
 from privsample.simulations.experiments.base import Experiment
-from privsample.simulations.experiments.bernoulli_search import Corners
 from privsample.simulations.experiments.findings import Table
 from privsample.simulations.experiments.sgd_data import Task, breast_cancer
 

@@ -230,12 +230,20 @@ def test_a_page_of_sections():
 def test_costs_in_words():
     assert cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[0].startswith("Epsilon is 1.099")
     assert "at most 75.1 %" in cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[1]
+    presence = " ".join(cost(ps.PureAccountant(stated_epsilon=1), 0.0))
+    assert "odds of the presence of one record" in presence
+    assert "the presence and the absence of a record equally likely" in presence
+    patients = " ".join(cost(ps.PureAccountant(stated_epsilon=1, relation=ps.ReplaceOne(9, unit="patient")), 0.0))
+    assert "any hypothesis about one patient" in patients
+    assert "two versions of a patient" in patients
+    graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+    assert "two profiles that an edge joins" in cost(ps.OneBit(graph=graph, epsilon=0.5).accountant, 0.0)[0]
+    failed = cost(ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=1e-3), 1e-3)
+    assert failed == (
+        "Epsilon is 1. With probability delta, here 0.001, one in 1,000, the release may reveal a record.",
+    )
     assert "almost no protection" in cost(ps.PureAccountant(stated_epsilon=40), 0.0)[0]
     assert "there is no guarantee" in cost(ps.GaussianAccountant(sensitivity=1, noise_std=1), 0.0)[0]
-    # At delta > 0 no factor of the odds is stated; the guess is right with at most (e^epsilon + delta)/(1 + e^epsilon).
-    stated, guess = cost(ps.ApproximateAccountant(stated_epsilon=np.log(3), stated_delta=0.1), 0.1)
-    assert "odds" not in stated + guess
-    assert "at most 77.6 %" in guess
     assert chance(1e-6) == "1e-6, one in 1,000,000"
     assert chance(0.5) == small(0.5) == "0.5"
     assert [rounded_up(x) for x in (0.0, np.inf, 1 + 1e-13, 1.00001, 123456.0)] == [

@@ -10,6 +10,7 @@ import pytest
 from privsample.simulations.experiments import (
     NAMES,
     bernoulli,
+    bernoulli_regimes,
     calibration,
     coverage,
     efficiency,
@@ -55,6 +56,11 @@ SELECTION = (
 )
 SLOW = {  # smaller runs of what takes longest; every comparison that they make must stand all the same
     **dict.fromkeys(("imola-1", "imola-2", "imola-3"), COINS),
+    "imola-regimes": (
+        (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
+        (bernoulli_regimes, "POINTS", 5),
+        (bernoulli_regimes, "SECOND_POINTS", 4),
+    ),
     "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
     "papernot-1": ((leak, "DATA_SETS", 32),),
     **dict.fromkeys(

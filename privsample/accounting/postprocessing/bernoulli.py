@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, check_memory, number, positive_integer, real_array, renyi_orders
+from privsample._checks import FloatArray, check_memory, positive_integer, real_array, renyi_orders
 from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -18,16 +18,15 @@ from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, delta_below_zero
 from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
-    binary_renyi,
-    le_cam_contraction,
+    checked_margin,
+    farthest_renyi,
     log_hockey_stick,
     log_odds_bound,
     mixture_loss,
     rounding,
     symmetric_renyi,
-    total_variation_contraction,
 )
-from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
+from privsample.accounting.postprocessing.bernoulli_search import renyi_bound
 from privsample.accounting.selection.chosen import pure_curve
 from privsample.relations import Relation
 
@@ -35,7 +34,6 @@ _UP = 1e-12  # exceeds the relative rounding error
 _VALUES = 200  # approximate number of values of the base that are needed
 _CALL, _SEARCH = 1e2, 1e4  # costs of a call for one value, and of the search for one Bernoulli draw
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
-_SEARCHED = (1e-8, 500.0)  # range of epsilon in which the search for one Bernoulli draw is made
 
 
 @frozen_value
@@ -98,7 +96,7 @@ class BernoulliAccountant(Accountant):
     def __post_init__(self) -> None:
         if not isinstance(self.base, Accountant):
             raise TypeError(f"base must be an account, got {type(self.base).__name__}; use mechanism.accountant")
-        set_fields(self, margin=_margin(self.margin), draws=positive_integer(draws=self.draws))
+        set_fields(self, margin=checked_margin(self.margin), draws=positive_integer(draws=self.draws))
         set_fields(self, dimension=positive_integer(dimension=self.dimension))
         check_memory(self.trials, lower="draws or dimension")
         set_fields(self, assumptions=self.assumptions | self.base.assumptions)
@@ -170,26 +168,14 @@ class BernoulliAccountant(Accountant):
     def _least(self, order: float, epsilon: float) -> float:
         """The least bound at one order, from the base's Rényi divergence conditional on a finite loss."""
         s, top = order - 1.0, float(self.rdp_limit(order))
-        found = min(epsilon, top, self._contracted(order, epsilon))
+        found = renyi_bound(epsilon, order, self.trials, self.margin)
         if self.base.infinity_mass == 0.0 and np.isfinite(self.base.pure_epsilon):
             lost, pure = rounding(self.trials), symmetric_renyi(self.base.pure_epsilon, order, self.trials, self.margin)
             found = min(found, pure * (1 + lost) + (lost / s if s * pure > 0.5 else 0.0))
-        if self.trials == 1 and _SEARCHED[0] < epsilon < _SEARCHED[1]:
-            found = min(found, corner_renyi(epsilon, order, 1, self.margin).high)
         if self.base.infinity_mass > 0.0:
             failed, held = np.log(self.base.infinity_mass) + s * top, np.log1p(-self.base.infinity_mass) + s * found
             found = min(float(np.logaddexp(failed, held)) / s * (1 + _UP), top)
         return found
-
-    def _contracted(self, order: float, epsilon: float) -> float:
-        """log(1 + kappa (e^((a-1) epsilon) - 1))/(a-1), kappa the contraction coefficient (bernoulli.md, section 2)."""
-        kept = (le_cam_contraction if order <= 2.0 else total_variation_contraction)(self.trials, self.margin)
-        grown = (order - 1.0) * epsilon
-        if grown < 1.0:
-            return float(np.log1p(kept * np.expm1(grown))) / (order - 1.0) * (1 + _UP)
-        with np.errstate(divide="ignore"):
-            both = np.logaddexp(np.log(kept) + grown, np.log1p(-kept)) if np.isfinite(grown) else np.inf
-        return float(both) / (order - 1.0) * (1 + _UP)
 
     def contracted_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log of the contracted privacy curve of the base, which holds in both directions.
@@ -237,9 +223,7 @@ class BernoulliAccountant(Accountant):
         float or array of float
             Divergences in nats, of the shape of `orders`; +inf at margin 0.
         """
-        if self.margin == 0.0:
-            return np.full(np.shape(orders), np.inf)[()]
-        return np.asarray(self.trials * binary_renyi(log_odds_bound(self.margin), renyi_orders(orders)) * (1 + _UP))[()]
+        return farthest_renyi(renyi_orders(orders), self.trials, self.margin)[()]
 
     def rdp_lower_bound(self, orders: ArrayLike) -> FloatArray:
         """Lower bound on the Rényi curve for the worst base with the same Rényi divergence, at each order separately.
@@ -313,15 +297,3 @@ class BernoulliEnvelope(Envelope):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The contracted privacy curve."""
         return self.account.contracted_log_delta(epsilon)
-
-
-def _margin(margin: float) -> float:
-    """Check that the margin lies in [0, 1/2)."""
-    found = number(margin=margin)
-    if not 0.0 <= found < 0.5:
-        raise ValueError(
-            f"margin must lie in [0, 1/2), got {margin!r}: probabilities are clipped to [margin, 1 - margin]; 0 does "
-            f"not "
-            "clip them, and the account is that of the base"
-        )
-    return found

@@ -7,12 +7,13 @@ docs/notes/bernoulli.md.
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, Real
+from privsample._checks import FloatArray, Real, number
 from privsample._logspace import expm1_excess, log1mexp
 
 _LOST = 60.0  # omitted terms of a sum are below e^-60
 _HALVINGS = 64
 _ROUNDING = 1e-12  # exceeds the rounding error of a fraction
+_UP = 1e-12  # exceeds the relative rounding error of a divergence
 
 
 def finite_renyi(log_p: FloatArray, loss: FloatArray, s: Real) -> FloatArray:
@@ -132,3 +133,45 @@ def log_hockey_stick(epsilon: FloatArray, trials: int, margin: float) -> FloatAr
         log_q = np.log(special.betainc(trials - kept, kept + 1.0, margin))
     share = np.minimum(np.exp(log1mexp(np.minimum(np.minimum(epsilon, 1e300) + log_q - log_p, 0.0))) + _ROUNDING, 1.0)
     return np.where(most < 0.0, -np.inf, np.minimum(log_p + np.log(share), 0.0))
+
+
+def farthest_renyi(orders: FloatArray, trials: int, margin: float) -> FloatArray:
+    """N r_a(c), the divergence between the farthest corners, rounded up; +inf at margin 0.
+
+    Source: Imola and Chaudhuri 2021, Theorem 5.
+    """
+    if margin == 0.0:
+        return np.full(orders.shape, np.inf)
+    return np.asarray(trials * binary_renyi(log_odds_bound(margin), orders) * (1 + _UP))
+
+
+def contracted_renyi(epsilon: float, order: float, trials: int, margin: float) -> float:
+    """log(1 + kappa (e^((a-1) epsilon) - 1))/(a-1), kappa the contraction coefficient (bernoulli.md, section 2)."""
+    kept = (le_cam_contraction if order <= 2.0 else total_variation_contraction)(trials, margin)
+    grown = (order - 1.0) * epsilon
+    if grown < 1.0:
+        return float(np.log1p(kept * np.expm1(grown))) / (order - 1.0) * (1 + _UP)
+    with np.errstate(divide="ignore"):
+        both = np.logaddexp(np.log(kept) + grown, np.log1p(-kept)) if np.isfinite(grown) else np.inf
+    return float(both) / (order - 1.0) * (1 + _UP)
+
+
+def majority_renyi(epsilon: float, order: float, trials: int, margin: float) -> float:
+    """Closed-form lower bound r_a(p + K), K = e^(-2 N (1/2 - c)^2), where r_a(p) = epsilon; 0 if p + K > 1/2.
+
+    It is the divergence of the majority of the draws for the pair of Theorem 4, bounded by Hoeffding's inequality.
+    Source: Imola and Chaudhuri 2021, Theorem 2; docs/notes/bernoulli.md, section 4.
+    """
+    p = float(special.expit(-binary_log_odds(epsilon, order))) + float(np.exp(-2.0 * trials * (0.5 - margin) ** 2))
+    return float(binary_renyi(np.log1p(-p) - np.log(p), order)) if p <= 0.5 else 0.0
+
+
+def checked_margin(margin: float) -> float:
+    """Check that the margin lies in [0, 1/2)."""
+    found = number(margin=margin)
+    if not 0.0 <= found < 0.5:
+        raise ValueError(
+            f"margin must lie in [0, 1/2), got {margin!r}: probabilities are clipped to [margin, 1 - margin]; 0 does "
+            "not clip them, and the account is that of the base"
+        )
+    return found

@@ -10,7 +10,12 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.accounting.postprocessing.bernoulli_bounds import binomial_masses, finite_renyi
+from privsample.accounting.postprocessing.bernoulli_bounds import (
+    binomial_masses,
+    contracted_renyi,
+    farthest_renyi,
+    finite_renyi,
+)
 
 _NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 16, 65536
 _HALVINGS = 64  # bisections of an interval below 1e6, down to the rounding error
@@ -19,6 +24,8 @@ _SLACK, _PADDING = (
     1e-9,
 )  # relative: tolerance of the search; bound of the rounding error (bernoulli.md, section 3)
 _LOST = 4e-15  # absolute error of a loss: a difference of logarithms, which cancel for nearly equal probabilities
+
+_RANGE = (1e-8, 500.0)  # of epsilon in which the search is made
 
 Masses = tuple[FloatArray, FloatArray]
 
@@ -29,6 +36,21 @@ class SupremumBounds:
 
     low: float
     high: float
+
+
+def renyi_bound(epsilon: float, order: float, trials: int, margin: float) -> float:
+    """Upper bound on the divergence after N draws, for any P and Q with both divergences at most epsilon.
+
+    It is the least of epsilon, the divergence of the farthest corners, the contraction, and for one draw the search.
+    """
+    found = min(
+        epsilon,
+        float(farthest_renyi(np.array(order), trials, margin)),
+        contracted_renyi(epsilon, order, trials, margin),
+    )
+    if trials == 1 and margin > 0.0 and _RANGE[0] < epsilon < _RANGE[1]:
+        found = min(found, corner_renyi(epsilon, order, 1, margin).high)
+    return found
 
 
 def corner_renyi(epsilon: float, order: float, trials: int, margin: float) -> SupremumBounds:

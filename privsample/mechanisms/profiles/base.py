@@ -133,9 +133,14 @@ class ProfileMechanism(Mechanism):
     def _repaired_or_response(self, program: Program, raw: FloatArray) -> FloatArray:
         """Matrices that protect every edge: the repaired ones, or randomized response if it changes less."""
         mended = repaired(program, raw, even=self._uniform_repair)
-        if not self._minimizes_change or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
+        changes = _largest_of_each(program.distributions, mended) * self._relative_weights(program)
+        if not self._minimizes_change or changes.max() <= self.baseline + _NOTHING:
             return mended
         return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._uniform_repair)
+
+    def _relative_weights(self, program: Program) -> FloatArray:
+        """The weights of the largest changes in the objective, (m,), the largest of them 1."""
+        return np.ones(len(program.distributions))
 
     def _failure(self, program: Program, error: Exception) -> str:
         """The solver's own message, and the edge that is hardest to protect."""
@@ -174,7 +179,7 @@ class ProfileMechanism(Mechanism):
     @property
     def largest_change(self) -> float:
         """The largest probability, over profiles and observed symbols, of releasing one particular other symbol."""
-        return _largest(self.graph.distributions, self.matrices)
+        return float(_largest_of_each(self.graph.distributions, self.matrices).max())
 
     @property
     def distortion(self) -> FloatArray:
@@ -288,10 +293,10 @@ class ProfileMechanism(Mechanism):
         return profile, symbol
 
 
-def _largest(distributions: FloatArray, matrices: FloatArray) -> float:
-    """The largest off-diagonal entry in the rows of symbols that occur."""
+def _largest_of_each(distributions: FloatArray, matrices: FloatArray) -> FloatArray:
+    """The largest off-diagonal entry of each profile in the rows of symbols that occur, (m,)."""
     occurring = np.where((distributions > 0)[:, :, None], matrices, 0.0)
-    return float((occurring * ~np.eye(distributions.shape[1], dtype=bool)).max())
+    return np.asarray((occurring * ~np.eye(distributions.shape[1], dtype=bool)).max(axis=(1, 2)))
 
 
 def positions(names: tuple[Name, ...], sources: Any) -> IntArray:

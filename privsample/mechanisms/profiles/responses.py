@@ -12,7 +12,12 @@ from privsample.distributions.steps.channels import response
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
-from privsample.mechanisms.profiles.solver import minimal_cost_matrices, minimal_flips, minimal_matrices
+from privsample.mechanisms.profiles.solver import (
+    minimal_cost_matrices,
+    minimal_flips,
+    minimal_matrices,
+    relative_weights,
+)
 
 _LARGER_EPSILON = "computed for a larger epsilon"
 
@@ -204,9 +209,10 @@ class OneBitCluster(ProfileMechanism):
 class SmoothOneBit(ProfileMechanism):
     """Profile-based privacy for profiles of one bit, with a flip probability for each profile.
 
-    The largest flip of a component is minimal; among such flips, those with the least weighted sum are used. `release`
-    takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or one name for
-    all) and "symbol", and releases "symbols", whole numbers of shape (1, n) in the order given; n is public.
+    The largest flip of a component is minimal, where the flip of a profile counts times its weight; among such flips,
+    those with the least weighted sum are used. `release` takes a mapping, or a pandas, polars or Arrow table, with the
+    columns "profile" (names of the graph, or one name for all) and "symbol", and releases "symbols", whole numbers of
+    shape (1, n) in the order given; n is public.
 
     Parameters
     ----------
@@ -215,7 +221,8 @@ class SmoothOneBit(ProfileMechanism):
     epsilon : float
         The guarantee of every edge for one observation, in nats, >= 1e-9.
     weights : numpy.ndarray of float, optional
-        Weights of the profiles in the objective, shape (profiles,), finite and >= 0. By default ones.
+        Public weights of the profiles in the objective, shape (profiles,), finite and >= 0, of any scale; only ratios
+        within a connected component matter. A weight of 0 leaves a profile out. By default ones.
     observations : int, default 1
         Largest number of independent observations of one source, >= 1. The account covers all of them.
     missing : int, default 0
@@ -266,6 +273,9 @@ class SmoothOneBit(ProfileMechanism):
         _two_symbols(self.graph)
         set_fields(self, weights=_weights(self.weights, self.graph))
 
+    def _relative_weights(self, program: Program) -> FloatArray:
+        return relative_weights(self.weights[program.members])
+
     def _part(self, program: Program) -> FloatArray:
         return _flipping(minimal_flips(program, self.weights[program.members]))
 
@@ -274,11 +284,12 @@ class SmoothOneBit(ProfileMechanism):
 class SmoothCategorical(ProfileMechanism):
     """Profile-based privacy for profiles of any number of symbols, with a matrix for each profile.
 
-    The largest off-diagonal entry of a component is minimal; among such matrices, those with the least weighted
-    expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]), are used. With `cost`, the weighted expected cost is
-    minimized in place of the largest entry. `release` takes a mapping, or a pandas, polars or Arrow table, with the
-    columns "profile" (names of the graph, or one name for all) and "symbol", and releases "symbols", whole numbers of
-    shape (1, n) in the order given; n is public.
+    The largest off-diagonal entry of a component is minimal, where an entry of profile i counts times weights_i. Among
+    such matrices, those with the least weighted expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]), are used.
+    With weights proportional to the public prior probabilities of the profiles, those that are used more often are
+    changed less. With `cost`, the weighted expected cost is minimized in place of the largest entry. `release` takes a
+    mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or one name for all)
+    and "symbol", and releases "symbols", whole numbers of shape (1, n) in the order given; n is public.
 
     Parameters
     ----------
@@ -287,7 +298,8 @@ class SmoothCategorical(ProfileMechanism):
     epsilon : float
         The guarantee of every edge for one observation, in nats, >= 1e-9.
     weights : numpy.ndarray of float, optional
-        Weights of the profiles in the objective, shape (profiles,), finite and >= 0. By default ones.
+        Public weights of the profiles in the objective, shape (profiles,), finite and >= 0, of any scale; only ratios
+        within a connected component matter. A weight of 0 leaves a profile out. By default ones.
     cost : numpy.ndarray of float, optional
         Cost of releasing y for x, shape (d, d) or (profiles, d, d), finite. By default the largest entry is minimized.
     observations : int, default 1
@@ -334,8 +346,10 @@ class SmoothCategorical(ProfileMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant computed for a larger epsilon than stated."""
+        """Mutants computed for a larger epsilon than stated, with equal and with different weights."""
         example, mutant = (cls(graph=_example_graph(), epsilon=epsilon) for epsilon in (0.4, 0.44))
+        weights = np.array([0.6, 0.3, 0.1])
+        weighted, other = (cls(graph=_example_graph(), epsilon=epsilon, weights=weights) for epsilon in (0.4, 0.6))
         return (
             Example(
                 name="smooth-categorical",
@@ -344,6 +358,7 @@ class SmoothCategorical(ProfileMechanism):
                 bug="solved at 1.1 epsilon",
                 samples=100_000,
             ),
+            Example(name="weighted-categorical", mechanism=weighted, mutant=other, bug="solved at 1.5 epsilon"),
         )
 
     def _check(self) -> None:
@@ -357,6 +372,9 @@ class SmoothCategorical(ProfileMechanism):
     @property
     def _minimizes_change(self) -> bool:
         return not self.cost.size
+
+    def _relative_weights(self, program: Program) -> FloatArray:
+        return relative_weights(self.weights[program.members])
 
     def _part(self, program: Program) -> FloatArray:
         weights = self.weights[program.members]

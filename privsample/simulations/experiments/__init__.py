@@ -16,6 +16,7 @@ PAPERS = {
 
 # Name -> module and attribute.
 NAMES = {
+    "geumlek-odds": "posterior_odds:ODDS",
     "geumlek-4.1": "tempered:POSTERIORS",
     "geumlek-4.2": "tempered:ERRORS",
     "geumlek-4.3": "gibbs:ASSIGNMENTS",
@@ -40,6 +41,7 @@ NAMES = {
     "imola-2": "bernoulli:FIGURE_2",
     "imola-3": "bernoulli:FIGURE_3",
     "imola-conjecture": "bernoulli:SEARCH",
+    "imola-regimes": "bernoulli_regimes:REGIMES",
     "balle-diffusion-mixing": "mixing:DECAY",
     "balle-diffusion-iteration": "mixing:ITERATION",
     "balle-diffusion-public": "public_steps:PUBLIC",

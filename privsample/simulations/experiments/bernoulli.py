@@ -10,10 +10,10 @@ from privsample._value import frozen_value
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.accounting.postprocessing.bernoulli_bounds import binary_log_odds, symmetric_renyi
+from privsample.accounting.postprocessing.bernoulli_corners import Corners
 from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
 from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.bernoulli_search import Corners
 from privsample.simulations.experiments.findings import (
     Columns,
     Finding,

@@ -6,6 +6,7 @@ import re
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import rounded_up as _up
 from privsample.accounting.statement import shown_epsilon
+from privsample.relations import AddRemove, ProfileEdge
 
 _EVEN = "50\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}50"  # no line break inside
 
@@ -33,30 +34,34 @@ def chance(delta: float) -> str:
 
 
 def cost(account: Accountant, delta: float) -> tuple[str, ...]:
-    """Explain epsilon by what an observer learns about one record.
-
-    At delta = 0 the odds of every hypothesis change by at most e^epsilon. At delta > 0 a test between two versions of
-    the record, equally likely before, is right with probability at most (e^epsilon + delta)/(1 + e^epsilon).
-    """
+    """Explain epsilon by what an observer can conclude about one record; docs/notes/odds.md, steps 2 and 3."""
     epsilon, unit = float(account.epsilon(delta)), str(getattr(account.relation, "unit", "record"))
     if math.isinf(epsilon):
         return (f"At delta = {chance(delta)}, epsilon is infinite: there is no guarantee.",)
     if epsilon > 30:
         return (f"Epsilon is {price(account, delta)}. A value this large gives almost no protection.",)
-    shown = shown_epsilon(account, delta)
-    odds, right = math.exp(shown), 100 * (1 - (1 - delta) / (1 + math.exp(shown)))
-    if delta > 0:  # the odds can change by more with a probability above delta, so no factor is stated
-        guess = (
-            f"An observer who considers two versions of a {unit} equally likely ({_EVEN}) and guesses one after seeing "
-            f"the release is right with a probability of at most {rounded_up(right, 3)} %."
-        )
-        return f"Epsilon is {rounded_up(shown)} at delta = {chance(delta)}.", guess
+    stated = f"Epsilon is {price(account, delta)}."
+    if delta == 0:
+        shown = shown_epsilon(account, delta)
+        factor, sure, rarely = math.exp(shown), 1 / (1 + math.exp(-shown)), ""
+    else:
+        # The probability of a loss above epsilon may exceed delta, so e^epsilon is not the bound at this probability.
+        factor = float(account.posterior_odds(tail_probability=delta))
+        sure = float(account.posterior_probability(0.5, tail_probability=delta))
+        rarely = f" The bounds on the odds can fail with probability at most delta, here {chance(delta)}."
+    if math.isinf(factor):
+        return (f"{stated} With probability delta, here {chance(delta)}, the release may reveal a {unit}.",)
+    subject, alternatives = f"any hypothesis about one {unit}", f"two versions of a {unit}"
+    if isinstance(account.relation, AddRemove):  # two versions of a present record are two changes apart
+        subject, alternatives = f"the presence of one {unit}", f"the presence and the absence of a {unit}"
+    elif isinstance(account.relation, ProfileEdge):
+        subject, alternatives = "two profiles that an edge joins", "two such profiles"
     promise = (
-        f"Epsilon is {rounded_up(shown)}. This release can change the odds of any hypothesis about one {unit} by a "
-        f"factor of at most {rounded_up(odds, 3)} (e to the power epsilon)."
+        f"{stated} This release can change the odds of {subject} by a factor of at most "
+        f"{rounded_up(factor, 3)}{' (e to the power epsilon)' if delta == 0 else ''}."
     )
     example = (
-        f"An observer who considers two versions of a {unit} equally likely ({_EVEN}) can be at most "
-        f"{rounded_up(right, 3)} % sure of one of them after seeing the release."
+        f"An observer who considers {alternatives} equally likely ({_EVEN}) can be at most "
+        f"{rounded_up(100 * sure, 3)} % sure of one of them after seeing the release.{rarely}"
     )
     return promise, example

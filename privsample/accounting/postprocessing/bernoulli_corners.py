@@ -1,6 +1,6 @@
-"""Search for counterexamples to the conjecture with d <= 3 coordinates: it can refute the conjecture, never prove it.
+"""Numerical search for the distributions on corners that keep most of a Rényi divergence after Bernoulli draws.
 
-Source: Imola and Chaudhuri 2021, Algorithms 1 and 3, with the chances of the corners set right.
+It finds lower bounds. Source: Imola and Chaudhuri 2021, Algorithms 1 and 3; docs/notes/bernoulli.md, section 3.
 """
 
 from itertools import product
@@ -18,9 +18,7 @@ _NOWHERE = 20.0  # less the log weight of corners that a distribution leaves out
 
 @frozen_value
 class Corners:
-    """Distributions on {c, 1-c}^d, observed through k draws.
-
-    `kernel` holds the log probability of each pattern of ones by corner."""
+    """Distributions on {c, 1-c}^d with both divergences at most epsilon, observed through k vectors of d draws."""
 
     order: float
     epsilon: float
@@ -30,7 +28,7 @@ class Corners:
 
     @property
     def kernel(self) -> FloatArray:
-        """(corners, patterns): the number of heads in each coordinate tells all, (draws + 1)^dimension patterns."""
+        """Log probability of each pattern of counts by corner, shape (2^d, (k + 1)^d): the counts are sufficient."""
         heads = np.arange(self.draws + 1)
         ways = (
             special.gammaln(self.draws + 1.0) - special.gammaln(heads + 1.0) - special.gammaln(self.draws - heads + 1.0)
@@ -43,7 +41,7 @@ class Corners:
     def best(self, rng: np.random.Generator, starts: int, steps: int = 100, *, conjectured: bool = False) -> float:
         """The largest divergence after the draws that a search from so many random starts finds: a lower bound.
 
-        conjectured: one more search, from distributions on the two corners where all chances are equal.
+        With `conjectured`, one more search starts at the two opposite corners, the pair of Theorem 4.
         """
         kernel, count = self.kernel, 2**self.dimension
 
