@@ -295,7 +295,7 @@ class NaturalShifts:
             set_fields(self, hessian_bound=positive(hessian_bound=self.hessian_bound))
 
     @property
-    def counts(self) -> tuple[float, ...]:
+    def pseudo_counts(self) -> tuple[float, ...]:
         """The pseudo-counts of the prior: none."""
         return ()
 

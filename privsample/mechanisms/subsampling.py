@@ -175,7 +175,7 @@ class Subsampled(Wrapper):
             ),
             "sampled-logistic-posterior": (LogisticPosterior(n=1, features=1, norm=6, prior_std=3), one, whole),
             "sampled-gibbs-histograms": (
-                PrivateGibbsHMM(states=1, categories=(2,), entries=(1,), scale=0.3, sweeps=1, kept=1),
+                PrivateGibbsHMM(states=1, categories=(2,), entries=(1,), scale=0.3, sweeps=1, released_sweeps=1),
                 one,
                 whole,
             ),

@@ -130,7 +130,9 @@ SIZED = {
         differences=MODEL.record_sensitivity, n=n, noise=DiscreteLaplaceNoise(scale=1.0)
     ),
     "logistic": lambda n: LogisticAccountant(n=n, features=1, norm=1, prior_std=1),
-    "emission": lambda n: EmissionAccountant(n=n, least=n, categories=3, prior=1.0, temperature=5.0, truncation=0.05),
+    "emission": lambda n: EmissionAccountant(
+        n=n, min_records=n, categories=3, prior=1.0, temperature=5.0, truncation=0.05
+    ),
     "selection": lambda n: SelectionAccountant(
         base=PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=9), n=n), repetitions=Poisson(mean=2)
     ),

@@ -166,7 +166,7 @@ def test_a_stranger_declares_one_attribute():
 
 def test_strata_keep_their_records():
     scheme = ps.StratifiedSampling(sizes=(6, 0, 4), samples=(2, 0, 1))
-    base = ps.PrivateGibbsHMM(states=2, categories=(2,), entries=(2, 0, 1), scale=2.0, sweeps=2, kept=1)
+    base = ps.PrivateGibbsHMM(states=2, categories=(2,), entries=(2, 0, 1), scale=2.0, sweeps=2, released_sweeps=1)
     mechanism = ps.Subsampled(base=base, scheme=scheme)
     assert mechanism.relation == ps.ReplaceOne(n=10)
     assert mechanism.record_strata == (6, 0, 4)

@@ -107,7 +107,7 @@ class EmissionAccountant(Accountant):
     def for_sizes(self, low: int, high: int) -> "EmissionAccountant":
         """The account for the smallest number of records, which holds for more."""
         low, high = nonnegative_integer(low=low), positive_integer(high=high)
-        return replace(self, n=high, least=min(self.least, max(low, 1)))
+        return replace(self, n=high, min_records=min(self.min_records, max(low, 1)))
 
     def _bounds(self) -> PrivacyBounds:
         """The closed-form bounds for `min_records` records; they hold for more records, because they decrease."""

@@ -239,7 +239,7 @@ def _checked_candidates(given: Any) -> Candidates:
         raise ValueError(f"candidates must be at least two, got {len(found)}")
     if all(isinstance(one, str) for one in found):
         if not all(one.strip() and is_encodable(one) for one in found):
-            raise ValueError("candidates must be texts that are not empty and that UTF-8 can encode")
+            raise ValueError("candidates must be strings that are not empty and that UTF-8 can encode")
         named: Candidates = tuple(map(str, found))
     elif any(isinstance(one, str) for one in found):
         raise TypeError("candidates must be all numbers or all text, got both")

@@ -15,9 +15,9 @@ from privsample.accounting.postprocessing.bernoulli_bounds import (
     majority_renyi,
     symmetric_renyi,
 )
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, largest_at
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 ORDER, SHARE = 50.0, 0.95  # of the paper's Figure 1; the share of an upper bound that counts as close to it
 SETTINGS = ((1, 0.3), (3, 0.1), (15, 0.1))  # number of draws N = dk, and margin
@@ -150,7 +150,7 @@ def _plot(figure: Any, table: Table) -> None:
         axes.plot(epsilon, rows["lower"] / most, color=BLUE, label="lower bound (Theorem 4)")
         closed = np.where(rows["closed_form"] > 0.0, rows["closed_form"] / most, np.nan)
         axes.plot(epsilon, closed, color=GREEN, linestyle="-.", label="lower bound (Theorem 2)")
-        axes.set(xscale="log", xlim=(_LOW, _HIGH), ylim=(0, 1.04), xlabel="ε of the parameter, nats")
+        axes.set(xscale="log", xlim=(_LOW, _HIGH), ylim=(0, 1.04), xlabel="ε of the parameter (nats)")
         axes.set_title(Setting(trials=int(trials), margin=float(margin)).title)
         axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axes.minorticks_off()

@@ -18,9 +18,9 @@ from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.repetitions import TruncatedNegativeBinomial
 from privsample.mechanisms.selection.exponential import ExponentialMechanism, PermuteAndFlip
 from privsample.mechanisms.selection.utilities import CountUtility
+from privsample.plots.style import BLUE, GREEN, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
-from privsample.simulations.report.figures import BLUE, GREEN, ORANGE
 
 BINS = np.arange(17.0, 44.0, 1.5)
 SELECTIONS, DELTA = 20, 1e-6
@@ -145,8 +145,8 @@ def _plot(figure: Any, columns: Columns) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
     table = Table(columns=columns)
     for axes, panel, label in (
-        (left, _ONE, "pure ε of one selection, nats"),
-        (right, _MANY, f"ε of {SELECTIONS} selections at δ = 10⁻⁶, nats"),
+        (left, _ONE, "pure ε of one selection (nats)"),
+        (right, _MANY, f"ε of {SELECTIONS} selections at δ = 10⁻⁶ (nats)"),
     ):
         for (name,), part in table.select(panel=panel).groups("mechanism"):
             axes.plot(part["epsilon"], part["loss"], "o-", markersize=3.5, color=_COLOURS[name], label=name)

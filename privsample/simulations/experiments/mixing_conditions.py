@@ -11,9 +11,9 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.postprocessing.mixing import MixingConstants
+from privsample.plots.style import BLUE, GREEN, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, agreement, compared
-from privsample.simulations.report.figures import BLUE, GREEN, ORANGE
 
 STATES, KERNELS, EPSILON = 4, 60, 1.0
 CONCENTRATIONS = (0.3, 1.0, 5.0, 30.0)

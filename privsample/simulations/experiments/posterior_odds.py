@@ -10,10 +10,10 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import PureAccountant
 from privsample.accounting.targets import DP
 from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILON, DELTA = 1.0, 1e-6  # of the Gaussian noise
 RECORDS = ReplaceOne(1000)

@@ -10,9 +10,9 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.profiles.responses import SmoothOneBit
+from privsample.plots.style import BLUE, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, agreement, compared
-from privsample.simulations.report.figures import BLUE, ORANGE
 
 # Profiles a and b must not be told apart; c always follows a, and d always follows b, without an edge between them.
 PROFILES, EDGE = {"a": 0.9, "b": 0.6, "c": 0.95, "d": 0.1}, ("a", "b")

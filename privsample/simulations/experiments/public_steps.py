@@ -17,9 +17,9 @@ from privsample.distributions.steps.losses import LogisticLoss
 from privsample.distributions.steps.starts import UniformInBall
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.sgd import NoisyProjectedSGD, PublicRecords
+from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DIMENSIONS = 2 ** np.arange(1, 11)
 TARGET = DP(epsilon=1.0, delta=1e-5)
@@ -132,7 +132,7 @@ def _excess(dimension: int, steps: int, noise_std: float, rng: np.random.Generat
 
 def _run(seed: int = 11, dimensions: Any = None, runs: int | None = None) -> Result:
     sizes = np.asarray(DIMENSIONS if dimensions is None else dimensions)
-    strong, printed, convex = (
+    strong, published, convex = (
         np.array([count(int(d)) for d in sizes])
         for count in (steps_needed, steps_by_theorem_5, lambda d: steps_needed(d, 0.0))
     )
@@ -140,7 +140,7 @@ def _run(seed: int = 11, dimensions: Any = None, runs: int | None = None) -> Res
     columns = {
         "dimension": sizes.tolist(),
         "steps": strong.tolist(),
-        "steps_theorem_5": printed.tolist(),
+        "steps_theorem_5": published.tolist(),
         "steps_convex": convex.tolist(),
         "excess": found.private.tolist(),
         "excess_error": found.private_error.tolist(),
@@ -169,7 +169,7 @@ def _describe(columns: Columns) -> Statement:
         f"d. For a {PENALTY:g}-strongly convex loss, d = {first:g} needs {table['steps'][0]:g} steps and d = {last:g} "
         f"needs {table['steps'][-1]:g} by our bound: {more['steps']:.2f} more for each doubling of d, where "
         f"log 2/(2 log(1/L)) = {expected:.2f} for steps that contract by L = {contraction:.2f}. By Theorem 5 as "
-        f"printed the numbers are {table['steps_theorem_5'][0]:g} and {table['steps_theorem_5'][-1]:g}. Without strong "
+        f"published the numbers are {table['steps_theorem_5'][0]:g} and {table['steps_theorem_5'][-1]:g}. Without strong "
         f"convexity each doubling of d multiplies the number by {growth:.2f}, from {table['steps_convex'][0]:,.0f} to "
         f"{table['steps_convex'][-1]:,.0f}. Descents from a uniform start were drawn: the excess of the objective over "
         f"its minimum, averaged over the dimensions, is {ratio:.2f} ± {error:.2f} times that of the same descents "
@@ -183,7 +183,7 @@ def _describe(columns: Columns) -> Statement:
             Finding("Theorem 5, last", float(table["steps_theorem_5"][-1])),
             Finding("convex, per doubling", float(growth)),
             Finding("excess / excess without noise", float(ratio), float(error)),
-            compared("Theorem 5 - ours", float((table["steps_theorem_5"] - table["steps"]).min())),
+            compared("Theorem 5 - library", float((table["steps_theorem_5"] - table["steps"]).min())),
         ),
     )
 
