@@ -20,7 +20,7 @@ from privsample.distributions.couplings import (
 )
 from privsample.errors import RelationMismatch
 from tests.accounting.sampled import ADD, EPSILONS, Member, Sizes, member
-from tests.accounting.test_subsampling import hockey, random_laws
+from tests.accounting.test_subsampling import hockey, random_distributions
 
 ABOVE, ORDERS = EPSILONS[EPSILONS >= 0], np.array([1.5, 2.0, 8.0])
 TWO_OF_SIX = list(itertools.combinations(range(6), 2))
@@ -132,7 +132,7 @@ TABLES = {
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("added", [False, True])
 def test_enumeration_never_exceeds_the_bound(name, seed, added):
-    scheme, distributions = TABLES[name], random_laws(seed, 6)
+    scheme, distributions = TABLES[name], random_distributions(seed, 6)
     most = max(map(len, scheme.samples))
     kind, under = (AddedSizes, ADD) if added else (Sizes, ps.ReplaceOne(n=most))
     base = kind(distributions=distributions, relation=under, sizes=(0, most) if added else (most, most))
