@@ -26,6 +26,7 @@ from privsample.accounting.noise.statistics import StatisticsAccountant as Stati
 from privsample.accounting.posterior.conjugate import PosteriorAccountant as PosteriorAccountant
 from privsample.accounting.posterior.gibbs import EmissionAccountant as EmissionAccountant
 from privsample.accounting.posterior.glm import LogisticAccountant as LogisticAccountant
+from privsample.accounting.posterior.random_scan import RandomScanAccountant as RandomScanAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant as TemperedAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant as BernoulliAccountant
 from privsample.accounting.postprocessing.contraction import ContractionAccountant as ContractionAccountant

@@ -39,6 +39,17 @@ def test_release(made, rng, tmp_path):
     assert made.release(ROWS)["states"].shape == (4, 4)
 
 
+def test_a_scan_moves_as_many_states_as_it_says(rng):
+    """Between two sweeps only `scan` of the steps with records may change; at a high temperature all others would."""
+    fields = GIVEN | {"states": 7, "entries": (4, 0, 6, 5), "sweeps": 300, "kept": 300, "temperature": 1e6}
+    for scan in (1, 2):
+        made = PrivateGibbsHMM(**fields, scan=scan)
+        moved = np.diff(made.release(ROWS, rng=rng)["states"], axis=0)[:, [0, 2, 3]] != 0
+        assert moved.sum(axis=1).max() == scan
+        assert (moved.sum(axis=0) > 0.7 * 299 * scan / 3 * 6 / 7).all()
+    assert (np.diff(PrivateGibbsHMM(**fields).release(ROWS, rng=rng)["states"], axis=0) != 0).sum(axis=1).max() == 4
+
+
 def test_no_value_of_a_record_can_fail(rng):
     odd = ROWS.astype(object)
     odd[0], odd[1], odd[2, 0], odd[3, 1] = (None, "x"), (np.nan, np.inf), -1, 10**400
@@ -86,6 +97,9 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
         ({"temperature": 2.0, "truncation": 0.5}, r"truncation must lie in \(0, 1/2\)"),
         ({"scale": 1.0, "truncation": 0.0}, "truncation"),
         ({"scale": 1.0, "noise": "cauchy"}, "cauchy"),
+        ({"scale": 1.0, "scan": 1}, "scan is used with temperature only"),
+        ({"temperature": 2.0, "scan": 4}, "scan must be at most the 3 time steps that have records, got 4"),
+        ({"temperature": 2.0, "scan": 0}, "scan must be at least 1"),
         ({"scale": 1.0, "kept": 9}, "kept must be at most sweeps"),
         ({"scale": 1.0, "entries": (0, 0)}, "at least one step"),
         ({"scale": 1.0, "entries": (3, -1)}, "entries"),

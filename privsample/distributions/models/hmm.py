@@ -78,19 +78,26 @@ class CategoricalHMM:
         *,
         temperature: float = 1.0,
         truncation: float | None = None,
+        scan: int | None = None,
     ) -> Chain:
         """The last `kept` of `sweeps` Gibbs sweeps from random states: emissions first, then the state of each step.
 
         Every conditional distribution is tempered at `temperature`; with `truncation` t, each share of K categories is
-        truncated to at least t/K.
+        truncated to at least t/K. With `scan`, each sweep updates the states of that many time steps, chosen at random
+        among those that have records, and of all steps without records.
         """
+        holding = np.flatnonzero(histograms.any(axis=1))
+        updated = np.ones(len(histograms), dtype=bool)
         z = rng.integers(0, self.states, len(histograms))
         moves = np.zeros((self.states, self.states))
         np.add.at(moves, (z[:-1], z[1:]), 1.0)
         states, emissions, transitions = [], [], []
         for sweep in range(sweeps):
             log_shares = self.draw_emissions(histograms, z, rng, temperature, truncation)
-            self._sweep(z, moves, histograms @ log_shares.T, rng, temperature)
+            if scan is not None:
+                updated[holding] = False
+                updated[rng.choice(holding, scan, replace=False)] = True
+            self._sweep(z, moves, histograms @ log_shares.T, rng, temperature, updated)
             if sweep >= sweeps - kept:
                 states.append(z.copy())
                 emissions.append(np.exp(log_shares))
@@ -124,11 +131,18 @@ class CategoricalHMM:
         return drawn.reshape(len(weights), -1)[:, places]
 
     def _sweep(
-        self, z: States, moves: FloatArray, scores: FloatArray, rng: np.random.Generator, temperature: float
+        self,
+        z: States,
+        moves: FloatArray,
+        scores: FloatArray,
+        rng: np.random.Generator,
+        temperature: float,
+        updated: NDArray[np.bool_],
     ) -> None:
-        """Update z, (steps,), and the transition counts `moves` in place, given the log likelihoods `scores`."""
+        """Update z at the steps `updated`, and the transition counts `moves`, given log likelihoods; both in place."""
         cumulative = np.empty(self.states)
-        for t, uniform in enumerate(rng.random(len(z)).tolist()):
+        steps = np.flatnonzero(updated).tolist()
+        for t, uniform in zip(steps, rng.random(len(steps)).tolist(), strict=True):
             before, after = (int(z[t - 1]) if t else -1), (int(z[t + 1]) if t + 1 < len(z) else -1)
             _move(moves, before, int(z[t]), after, -1.0)
             score = (scores[t] + self._neighbours(moves, before, after)) / temperature

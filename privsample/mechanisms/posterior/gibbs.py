@@ -52,7 +52,8 @@ class PrivateGibbsHMM(Mechanism):
     - `scale`: noise is added once to every step's histograms, which are then projected to counts; all sweeps are
       post-processing.
     - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
-      bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
+      bounded below by `truncation`/K. The account composes all updates; the chain need not converge. With `scan`, each
+      sweep updates the states of that many time steps, chosen at random.
 
     `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (kept, steps),
     "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code that is
@@ -77,13 +78,16 @@ class PrivateGibbsHMM(Mechanism):
     truncation : float, default 0.1
         The shares of K categories are at least `truncation`/K, in (0, 1/2); used with `temperature`.
     sweeps : int, default 200
-        Number of updates of all states, >= 1.
+        Number of sweeps, each an update of all emission probabilities and of the states, >= 1.
     kept : int, optional
         Number of last sweeps that are released, in 1, ..., `sweeps`. By default the second half.
     emission_prior : float, default 1.0
         Concentration of the symmetric Dirichlet prior of the emissions, > 0.
     transition_prior : float, default 1.0
         Concentration of the symmetric Dirichlet prior of the transitions, > 0.
+    scan : int, optional
+        Number of time steps with records whose states one sweep updates, chosen at random, from 1 to the number of such
+        steps; used with `temperature`. None updates all. The release shows which states were updated.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
 
@@ -118,6 +122,7 @@ class PrivateGibbsHMM(Mechanism):
     kept: int | None = None
     emission_prior: float = 1.0
     transition_prior: float = 1.0
+    scan: int | None = None
     unit: str = "record"
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
@@ -131,6 +136,7 @@ class PrivateGibbsHMM(Mechanism):
             "entries": "the number of records of each time step, e.g. 10,0,12",
             "scale": "the scale of the noise on the histograms; or give --temperature",
             "truncation": "K categories have shares of at least this over K (default: 0.1)",
+            "scan": "the number of steps whose states one tempered sweep updates, at random (default: all)",
             "sweeps": "the number of Gibbs sweeps (default: 200)",
             "kept": "the number of last sweeps that are released (default: half of them)",
             "emission_prior": "the Dirichlet prior of the emissions (default: 1)",
@@ -164,7 +170,22 @@ class PrivateGibbsHMM(Mechanism):
             set_fields(self, scale=positive(scale=self.scale))
         else:
             set_fields(self, temperature=number(temperature=self.temperature))
+        set_fields(self, scan=self._checked_scan())
         self.accountant  # noqa: B018 - building it checks the rest
+
+    def _checked_scan(self) -> int | None:
+        """The number of states that one sweep updates, or None for all. Raises ValueError."""
+        if self.scan is None:
+            return None
+        if self.temperature is None:
+            raise ValueError(
+                "scan is used with temperature only: noisy histograms cost the same whatever the sweeps update, so "
+                "leave scan out"
+            )
+        steps, scan = sum(count > 0 for count in self.entries), positive_integer(scan=self.scan)
+        if not scan <= steps:
+            raise ValueError(f"scan must be at most the {steps} time steps that have records, got {scan}")
+        return scan
 
     @cached
     def model(self) -> CategoricalHMM:
@@ -206,6 +227,7 @@ class PrivateGibbsHMM(Mechanism):
             temperature=self.temperature,
             truncation=self.truncation,
             sweeps=self.sweeps,
+            scan=self.scan,
             unit=self.unit,
         )
 
@@ -229,13 +251,15 @@ class PrivateGibbsHMM(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """One example with noisy histograms and one with tempered updates."""
+        """One example with noisy histograms, one with tempered updates and one with a random scan."""
         small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "kept": 1}
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
+        scanned = cls(**small | {"states": 2, "entries": (1, 1)}, temperature=30.0, scan=1)
         bug = "the updates are too cold"
         return (
             Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_500),
             Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
+            Example.with_wrong_fields("gibbs-scan", scanned, temperature=1.0, bug=bug, samples=1_500),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -350,6 +374,7 @@ class PrivateGibbsHMM(Mechanism):
                 source,
                 temperature=self.temperature,
                 truncation=self.truncation,
+                scan=self.scan,
             )
         return self.model.sample(self._noisy(histograms, source), self.sweeps, self._last_sweeps, source)
 
