@@ -12,11 +12,12 @@ from privsample import (
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
+    NoisyStatistics,
     NormalKnownVariance,
     NormalUnknownVariance,
     compare,
 )
-from privsample.simulations.experiments.compare_candidates import candidates
+from privsample.simulations.experiments.compare_candidates import Noisy, candidates
 from privsample.simulations.experiments.comparison import Comparison, comparison_table
 
 MODELS = [
@@ -128,8 +129,9 @@ def test_noise_aware_posteriors_are_used_where_they_exist():
     assert aware[at].error + 5 * deviation < plug_in[at].error
     fractional = compare(model=BetaBernoulli(alpha=6, beta=12, fractional=True), n=20, target=TARGET, simulations=2)
     assert fractional[at].inference == "plug-in"
-    sums = compare(model=MODELS[3], n=50, target=TARGET, simulations=1, rng=np.random.default_rng(2))
-    assert sums[at].inference == "noise-aware"
+    sums = Noisy(NoisyStatistics(model=MODELS[4], n=50, scale=9.0, noise="gaussian"), plug_in=False)
+    sums(np.array(40.0), np.random.default_rng(2))
+    assert sums.inference == "noise-aware"
 
 
 def test_answers_of_randomized_response(rng):

@@ -9,6 +9,7 @@ from privsample._checks import (
     FloatArray,
     check_memory,
     count_noun,
+    flag,
     listed,
     number,
     positive,
@@ -19,7 +20,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 from privsample.distributions.domains import Domain
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
@@ -60,6 +61,10 @@ class PrivateGibbsHMM(Mechanism):
     missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one state
     the model is naive Bayes; give it one step.
 
+    Several chains of equal length, for example one for each region, have either common emission and transition
+    probabilities (`tied`) or their own. If they have their own, "emissions" and "transitions" have a further axis for
+    the chains after the first. The account is the same.
+
     Parameters
     ----------
     states : int
@@ -88,6 +93,10 @@ class PrivateGibbsHMM(Mechanism):
     scan : int, optional
         Number of time steps with records whose states one sweep updates, chosen at random, from 1 to the number of such
         steps; used with `temperature`. None updates all. The release shows which states were updated.
+    chains : int, default 1
+        Number of chains, >= 1. `entries` lists the steps chain by chain, and all chains have equally many steps.
+    tied : bool, default True
+        True if all chains have common emission and transition probabilities; False if each has its own.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
 
@@ -123,6 +132,8 @@ class PrivateGibbsHMM(Mechanism):
     emission_prior: float = 1.0
     transition_prior: float = 1.0
     scan: int | None = None
+    chains: int = 1
+    tied: bool = True
     unit: str = "record"
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
@@ -139,6 +150,8 @@ class PrivateGibbsHMM(Mechanism):
             "scan": "the number of steps whose states one tempered sweep updates, at random (default: all)",
             "sweeps": "the number of Gibbs sweeps (default: 200)",
             "kept": "the number of last sweeps that are released (default: half of them)",
+            "chains": "the number of chains of equal length, whose steps are listed chain by chain (default: 1)",
+            "tied": "whether all chains have common probabilities (default: yes)",
             "emission_prior": "the Dirichlet prior of the emissions (default: 1)",
             "transition_prior": "the Dirichlet prior of the transitions (default: 1)",
         },
@@ -149,14 +162,19 @@ class PrivateGibbsHMM(Mechanism):
         model = self.model
         set_fields(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
         set_fields(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
+        set_fields(self, chains=positive_integer(chains=self.chains), tied=flag(tied=self.tied))
+        if len(self.entries) % self.chains:
+            raise ValueError(
+                f"chains must divide the {len(self.entries)} steps of entries, as all chains have equally many, got "
+                f"{self.chains}"
+            )
         set_fields(self, sweeps=positive_integer(sweeps=self.sweeps))
         kept = (self.sweeps + 1) // 2 if self.kept is None else positive_integer(kept=self.kept)
         if not kept <= self.sweeps:
             raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {kept}")
         set_fields(self, kept=kept)
         check_memory(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
-        each = len(self.entries) + model.states * (model.cells + model.states)
-        check_memory(kept * each, lower="kept, states or categories")
+        check_memory(kept * self._numbers_of_a_sweep, lower="kept, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -185,6 +203,7 @@ class PrivateGibbsHMM(Mechanism):
         steps, scan = sum(count > 0 for count in self.entries), positive_integer(scan=self.scan)
         if not scan <= steps:
             raise ValueError(f"scan must be at most the {steps} time steps that have records, got {scan}")
+        check_memory(self.sweeps * len(self.entries), lower="sweeps or steps")
         return scan
 
     @cached
@@ -195,7 +214,14 @@ class PrivateGibbsHMM(Mechanism):
             categories=self.categories,
             emission_prior=self.emission_prior,
             transition_prior=self.transition_prior,
+            chains=self.chains if self.tied else 1,
         )
+
+    @property
+    def _numbers_of_a_sweep(self) -> int:
+        """How many numbers one kept sweep releases."""
+        own = 1 if self.tied else self.chains
+        return len(self.entries) + own * self.states * (sum(self.categories) + self.states)
 
     @property
     def _last_sweeps(self) -> int:
@@ -266,7 +292,6 @@ class PrivateGibbsHMM(Mechanism):
         """All records zero, and the same with the first `group` records in the last categories."""
         group = positive_integer(group=group)
         records_outside_group(group, self.n)
-        cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
 
         def dataset(changed: int) -> Dataset:
             def build() -> FloatArray:
@@ -283,7 +308,7 @@ class PrivateGibbsHMM(Mechanism):
                 descriptions=(f"{among} of zeros", f"{among} of the last categories"),
                 datasets=(dataset(0), dataset(group)),
                 draw=one_by_one(self),
-                width=self._last_sweeps * cells + 1,
+                width=self._last_sweeps * self._numbers_of_a_sweep + 1,
             ),
         )
 
@@ -309,7 +334,9 @@ class PrivateGibbsHMM(Mechanism):
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
         chain = self._chain(statistic, rng)
-        scores = (statistic * np.log(chain.emissions[-1])[chain.states[-1]]).sum()
+        emissions = np.log(chain.emissions[-1]).reshape(-1, self.states, statistic.shape[1])
+        own = np.arange(len(statistic)) * len(emissions) // len(statistic)
+        scores = (statistic * emissions[own, chain.states[-1]]).sum()
         notes = CuratorNotes(title="the last sweep", facts={"log likelihood for each record": scores / self.n})
         draws = {"states": chain.states, "emissions": chain.emissions, "transitions": chain.transitions}
         return DrawsWithNotes(draws=draws, notes=notes)
@@ -363,20 +390,32 @@ class PrivateGibbsHMM(Mechanism):
         numpy.ndarray of float
             The log of each step's likelihood averaged over the kept sweeps, in nats, shape (steps,).
         """
-        return self.model.log_predictive(Chain(**release.draws), histograms)
+        chain = Chain(**release.draws)
+        if self.tied:
+            return self.model.log_predictive(chain, histograms)
+        parts = zip(_chains_of(chain), np.split(histograms, self.chains), strict=True)
+        return np.concatenate([self.model.log_predictive(one, part) for one, part in parts])
 
     def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
+        """The kept sweeps: of all chains together, or of each by itself and joined along a further axis."""
+        options: dict[str, Any] = {}
         if self.temperature is not None:
-            return self.model.sample(
-                histograms,
-                self.sweeps,
-                self._last_sweeps,
-                source,
-                temperature=self.temperature,
-                truncation=self.truncation,
-                scan=self.scan,
-            )
-        return self.model.sample(self._noisy(histograms, source), self.sweeps, self._last_sweeps, source)
+            options = {"temperature": self.temperature, "truncation": self.truncation}
+        else:
+            histograms = self._noisy(histograms, source)
+        updated = [None] * self.chains
+        if self.scan is not None:
+            scans = random_scans(np.array(self.entries) > 0, self.scan, self.sweeps, source)
+            updated = np.split(scans, self.chains, axis=1) if not self.tied else [scans]
+        if self.tied:
+            return self.model.sample(histograms, self.sweeps, self._last_sweeps, source, updated=updated[0], **options)
+        parts = zip(np.split(histograms, self.chains), updated, strict=True)
+        return _joined(
+            [
+                self.model.sample(part, self.sweeps, self._last_sweeps, source, updated=own, **options)
+                for part, own in parts
+            ]
+        )
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
         """Histograms with noise in the steps that hold records, projected to counts of the public number of records."""
@@ -399,6 +438,24 @@ class PrivateGibbsHMM(Mechanism):
         if len(rows) != self.n:
             raise SchemaError(f"n = {self.n} records were declared by entries, the data hold {len(rows)}")
         return rows
+
+
+def _joined(chains: list[Chain]) -> Chain:
+    """Chains with probabilities of their own as one value: states side by side, probabilities along a further axis."""
+    return Chain(
+        states=np.concatenate([chain.states for chain in chains], axis=1),
+        emissions=np.stack([chain.emissions for chain in chains], axis=1),
+        transitions=np.stack([chain.transitions for chain in chains], axis=1),
+    )
+
+
+def _chains_of(joined: Chain) -> list[Chain]:
+    """The chains that `_joined` joined."""
+    count = joined.emissions.shape[1]
+    return [
+        Chain(states=states, emissions=joined.emissions[:, k], transitions=joined.transitions[:, k])
+        for k, states in enumerate(np.split(joined.states, count, axis=1))
+    ]
 
 
 def _entries(entries: Any) -> tuple[int, ...]:
