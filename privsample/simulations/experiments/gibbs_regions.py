@@ -98,7 +98,7 @@ def _of_assignments(columns: Columns) -> Statement:
     state, late = table["state"], np.asarray(table["late_in_the_records"], dtype=float)
     carriers = len(set(columns["carrier"]))
     kinds = [state == k + 1 for k in range(STATES) if (state == k + 1).any()]
-    words = "; ".join(f"state {state[kind][0]}, {kind.sum()} steps, {late[kind].mean():.1%} late" for kind in kinds)
+    words = "; ".join(f"state {state[kind][0]:.0f}, {kind.sum()} steps, {late[kind].mean():.1%} late" for kind in kinds)
     rise = compared(
         "late in the last state - in the first",
         late[kinds[-1]].mean() - late[kinds[0]].mean(),
