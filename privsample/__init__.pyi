@@ -124,6 +124,7 @@ from privsample.mechanisms.posterior.conjugate import DirectPosterior as DirectP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM as PrivateGibbsHMM
 from privsample.mechanisms.posterior.glm import LogisticPosterior as LogisticPosterior
 from privsample.mechanisms.posterior.inference import PosteriorDraws as PosteriorDraws
+from privsample.mechanisms.posterior.network import PrivateGibbsNetwork as PrivateGibbsNetwork
 from privsample.mechanisms.posterior.tempered import TemperedPosterior as TemperedPosterior
 from privsample.mechanisms.postprocessing.bernoulli import BernoulliSampling as BernoulliSampling
 from privsample.mechanisms.postprocessing.contraction import NoisyContraction as NoisyContraction

@@ -71,6 +71,9 @@ def _of_kind(kind: Any) -> Reader:
         return _one_of({str(part): part for part in parts})
     if origin is tuple and all(part in (int, float, ...) for part in parts):
         return _tuple_of(parts)
+    if origin is tuple and get_origin(parts[0]) is tuple and parts[1:] == (...,):
+        row = _of_kind(parts[0])
+        return lambda text: tuple(map(row, text.split(";")))
     if origin is tuple and parts[1:] == (...,):
         return lambda text: tuple(value(parts[0], one) for one in _values(text))
     if origin is np.ndarray:

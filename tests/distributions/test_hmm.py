@@ -46,7 +46,9 @@ def test_states_follow_their_posterior(prior, accepted, rng, alpha):
 @pytest.mark.parametrize(("chains", "accepted"), [(2, True), (1, False)])
 def test_states_of_two_chains_follow_their_posterior(chains, accepted, rng, alpha):
     """Two chains of three steps with common probabilities; the broken copy counts a transition between the chains."""
-    counts = np.array([[9, 1], [1, 8], [9, 0], [0, 9], [8, 1], [0, 9]]) / 9.0  # little is known of a state: transitions matter
+    counts = (
+        np.array([[9, 1], [1, 8], [9, 0], [0, 9], [8, 1], [0, 9]]) / 9.0
+    )  # little is known of a state: transitions matter
     fields = {"states": 2, "categories": (2,), "emission_prior": 0.7, "transition_prior": 0.05}
     chain = CategoricalHMM(**fields, chains=chains).sample(counts, 24_000, 24_000, rng)
     thinned = chain.states[::24] @ (1 << np.arange(6)[::-1])

@@ -119,6 +119,17 @@ def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "reco
     return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
 
 
+def tables_account(*, tables: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+    """The account of noise added once to each of several tables of all records, such as those of a Bayesian network.
+
+    A replaced record changes two cells of each table by one. Kind: exact, attained by two records that differ in all
+    variables.
+    """
+    differences = ONE_HOT.for_features(tables)
+    ideal = frozenset({Assumption.IDEAL_REALS})
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=ideal)
+
+
 def sweeps_account(
     *,
     categories: Sequence[int],

@@ -102,7 +102,7 @@ class CategoricalHMM:
             if sweep >= sweeps - kept:
                 states.append(z.copy())
                 emissions.append(np.exp(log_shares))
-                transitions.append(np.exp(_log_dirichlet(moves + self.transition_prior, rng)))
+                transitions.append(np.exp(log_dirichlet(moves + self.transition_prior, rng)))
         return Chain(states=np.array(states), emissions=np.array(emissions), transitions=np.array(transitions))
 
     def draw_emissions(
@@ -119,7 +119,7 @@ class CategoricalHMM:
         weights = tempered_shape(self.emission_prior + chosen @ histograms, temperature)
         if truncation is not None:
             return np.log(self._sample_truncated(weights, truncation, rng))
-        log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
+        log_shares = [log_dirichlet(weights[:, part], rng) for part in self.features]
         return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
 
     def _sample_truncated(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
@@ -204,7 +204,7 @@ def _move(moves: FloatArray, before: int, state: int, after: int, amount: float)
         moves[state, after] += amount
 
 
-def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+def log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet distribution, however small alpha is.
 
     A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).

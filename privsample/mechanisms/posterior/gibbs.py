@@ -8,7 +8,6 @@ import numpy as np
 from privsample._checks import (
     FloatArray,
     check_memory,
-    count_noun,
     flag,
     listed,
     number,
@@ -19,11 +18,8 @@ from privsample._checks import (
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
-from privsample.distributions.domains import Domain
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
-from privsample.distributions.rows import table
-from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -31,6 +27,7 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.categorical_rows import category_codes, category_problems
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
@@ -359,21 +356,13 @@ class PrivateGibbsHMM(Mechanism):
         SchemaError
             If the data have another shape or number of records.
         """
-        rows = self._rows(data)
-        codes = [domain.clean(column) for domain, column in zip(self._domains, rows.T, strict=True)]
+        codes = category_codes(data, self.categories, self.n, named_by="entries")
         steps = np.repeat(np.arange(len(self.entries)), self.entries)
-        return self.model.histograms(steps, np.column_stack(codes).astype(np.int64), len(self.entries))
+        return self.model.histograms(steps, codes, len(self.entries))
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
-        facts: dict[str, object] = {}
-        for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
-            facts |= {
-                f"feature {feature}, {reason}": count for reason, count in domain.count_problems([column]).items()
-            }
-        return CuratorNotes(
-            title=f"{count_noun(self.n, 'row')} of {count_noun(len(self.categories), 'code')}", facts=facts
-        )
+        return category_problems(data, self.categories, self.n, named_by="entries")
 
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
         """The log likelihood of further histograms under a release, for example of steps that were left out.
@@ -424,20 +413,6 @@ class PrivateGibbsHMM(Mechanism):
         noisy = histograms + self.distribution.sample(histograms.shape, source)
         parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
-
-    @property
-    def _domains(self) -> list[Domain]:
-        """The domain of each feature; values that are missing or out of range count as category 0."""
-        return [
-            Domain(low=0.0, high=count - 1.0, missing=0.0, whole=True, outside_is_missing=True)
-            for count in self.categories
-        ]
-
-    def _rows(self, data: Any) -> FloatArray:
-        rows = table(data, len(self.categories))
-        if len(rows) != self.n:
-            raise SchemaError(f"n = {self.n} records were declared by entries, the data hold {len(rows)}")
-        return rows
 
 
 def _joined(chains: list[Chain]) -> Chain:
