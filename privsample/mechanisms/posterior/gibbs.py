@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import (
     FloatArray,
@@ -392,10 +393,10 @@ class PrivateGibbsHMM(Mechanism):
             options = {"temperature": self.temperature, "truncation": self.truncation}
         else:
             histograms = self._noisy(histograms, source)
-        updated = [None] * self.chains
+        updated: list[NDArray[np.bool_] | None] = [None] * self.chains
         if self.scan is not None:
             scans = random_scans(np.array(self.entries) > 0, self.scan, self.sweeps, source)
-            updated = np.split(scans, self.chains, axis=1) if not self.tied else [scans]
+            updated = [scans] if self.tied else list(np.split(scans, self.chains, axis=1))
         if self.tied:
             return self.model.sample(histograms, self.sweeps, self._last_sweeps, source, updated=updated[0], **options)
         parts = zip(np.split(histograms, self.chains), updated, strict=True)

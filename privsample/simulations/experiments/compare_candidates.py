@@ -36,7 +36,10 @@ class Candidate(Protocol):
     """From a simulated statistic to the distribution that one release of a mechanism lets an analyst draw from."""
 
     mechanism: Any
-    inference: str
+
+    @property
+    def inference(self) -> str:
+        """How the distribution follows from the release, "" if it is released itself."""
 
     def __call__(self, statistic: FloatArray, rng: np.random.Generator) -> Drawable:
         """The released distribution."""
