@@ -117,6 +117,23 @@ def test_the_renyi_curve_in_fifty_digits(rate, loss_range):
         assert claimed <= exact * (1 + mp.mpf("1e-10")) + mp.mpf("1e-18")
 
 
+def test_the_curve_below_zero():
+    """The pair's own curve at negative epsilon: the identity of the two directions, for a pair and an envelope."""
+    for base in (ps.LaplaceAccountant(sensitivity=1, scale=2), ps.BoundedRangeAccountant(loss_range=0.7)):
+        ((pair, *_), *_) = ps.RandomScanAccountant(base=base, updated=1, variables=4).bounds.directions
+        e = np.array([-2.0, -0.3, -0.0, 0.3])
+        found = np.exp(pair.log_delta(e))
+        above = np.exp(pair.reverse().log_delta(-e))
+        np.testing.assert_allclose(found[:2], 1 - np.exp(e[:2]) + np.exp(e[:2]) * above[:2], rtol=1e-12)
+        assert (pair.approx_log_delta(e) <= pair.log_delta(e) + 1e-12).all()
+        assert pair.max_divergence == base.pure_epsilon
+        assert pair.order_limit == np.inf
+        assert not pair.from_table
+        assert pair.renyi_cost > 0.5
+        assert pair.curve_cost > 0.1
+        assert (pair.renyi(np.array([2.0, 9.0])) <= base.rdp(np.array([2.0, 9.0]))).all()
+
+
 @pytest.mark.parametrize(
     "base",
     [

@@ -12,7 +12,7 @@ from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.guarantees import PureAccountant
-from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.loss.pair import DiscretePair, Envelope, LossPair, delta_below_zero
 from privsample.accounting.subsampling.pairs import RescaledPair, amplified, mixture_pair
 from privsample.relations import Relation
 
@@ -129,6 +129,8 @@ class RandomScanAccountant(Accountant):
         """The pair with probability `rate`, and a loss of zero otherwise."""
         if isinstance(pair, DiscretePair):
             return mixture_pair([(pair, self._log_rate)])
+        if isinstance(pair, Envelope):
+            return RandomScanEnvelope(base=pair, log_rate=self._log_rate)
         return RandomScanPair(base=pair, log_rate=self._log_rate)
 
     def with_relation(self, relation: Relation) -> "RandomScanAccountant":
@@ -154,11 +156,6 @@ class RandomScanPair(RescaledPair):
         return self.base.order_limit
 
     @property
-    def is_envelope(self) -> bool:
-        """True if the base dominates several pairs."""
-        return self.base.is_envelope
-
-    @property
     def renyi_cost(self) -> float:
         """The cost of one value of the base, and of the closed form."""
         return 0.5 + self.base.renyi_cost
@@ -169,16 +166,72 @@ class RandomScanPair(RescaledPair):
 
     def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The curve of the base times the rate at epsilon >= 0; below, from that of the reversed pair."""
-        e = np.asarray(epsilon, dtype=np.float64)
-        above = np.minimum(self.log_rate + curve(np.abs(e)) * (1.0 - 4 * _ULP), 0.0)
-        if not (e < 0).any():
-            return above
-        other = np.minimum(self.log_rate + self.base.reverse().log_delta(np.abs(e)) * (1.0 - 4 * _ULP), 0.0)
-        return np.where(e >= 0, above, delta_below_zero(e, other))
+        return scaled_log_delta(curve, self.base.reverse().log_delta, self.log_rate, epsilon)
 
     def reverse(self) -> "RandomScanPair":
         """The reverse of the base, with the same probability."""
         return replace(self, base=self.base.reverse())
+
+
+@frozen_value
+class RandomScanEnvelope(Envelope):
+    """The envelope `base` with probability e^log_rate, and a loss of zero otherwise; which of the two is revealed."""
+
+    base: Envelope
+    log_rate: float
+
+    @property
+    def max_divergence(self) -> float:
+        """That of the base: the release shows that the record was read."""
+        return self.base.max_divergence
+
+    @property
+    def order_limit(self) -> float:
+        """That of the base."""
+        return self.base.order_limit
+
+    @property
+    def is_expensive(self) -> bool:
+        """True if the base is expensive."""
+        return self.base.is_expensive
+
+    @property
+    def curve_cost(self) -> float:
+        """The cost of one value of the base's privacy curve, and of the product."""
+        return 0.1 + self.base.curve_cost
+
+    @property
+    def renyi_cost(self) -> float:
+        """The cost of one value of the base, and of the closed form."""
+        return 0.5 + self.base.renyi_cost
+
+    @property
+    def from_table(self) -> bool:
+        """True if the base is tabulated."""
+        return self.base.from_table
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The closed form from the Rényi curve of the base."""
+        return mixed_renyi(self.base.renyi, float(np.exp(self.log_rate)), orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The curve of the base times the rate."""
+        return scaled_log_delta(self.base.log_delta, self.base.log_delta, self.log_rate, epsilon)
+
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The approximate curve of the base times the rate."""
+        curve = self.base.approx_log_delta
+        return scaled_log_delta(curve, curve, self.log_rate, epsilon)
+
+
+def scaled_log_delta(curve: Curve, reverse: Curve, log_rate: float, epsilon: FloatArray) -> FloatArray:
+    """The curve plus log_rate at epsilon >= 0; below, from that of the reversed pair. Rounded up."""
+    e = np.asarray(epsilon, dtype=np.float64)
+    above = np.minimum(log_rate + curve(np.abs(e)) * (1.0 - 4 * _ULP), 0.0)
+    if not (e < 0).any():
+        return above
+    other = np.minimum(log_rate + reverse(np.abs(e)) * (1.0 - 4 * _ULP), 0.0)
+    return np.where(e >= 0, above, delta_below_zero(e, other))
 
 
 def mixed_renyi(curve: Curve, rate: float, orders: FloatArray) -> FloatArray:

@@ -193,12 +193,13 @@ class PrivateGibbsHMM(Mechanism):
         """The number of states that one sweep updates, or None for all. Raises ValueError."""
         if self.scan is None:
             return None
+        scan = positive_integer(scan=self.scan)
         if self.temperature is None:
             raise ValueError(
                 "scan is used with temperature only: noisy histograms cost the same whatever the sweeps update, so "
                 "leave scan out"
             )
-        steps, scan = sum(count > 0 for count in self.entries), positive_integer(scan=self.scan)
+        steps = sum(count > 0 for count in self.entries)
         if not scan <= steps:
             raise ValueError(f"scan must be at most the {steps} time steps that have records, got {scan}")
         check_memory(self.sweeps * len(self.entries), lower="sweeps or steps")
@@ -278,7 +279,7 @@ class PrivateGibbsHMM(Mechanism):
         """One example with noisy histograms, one with tempered updates and one with a random scan."""
         small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "kept": 1}
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
-        scanned = cls(**small | {"states": 2, "entries": (1, 1)}, temperature=30.0, scan=1)
+        scanned = cls(**small | {"states": 2, "entries": (1, 1)}, temperature=25.0, scan=1)
         bug = "the updates are too cold"
         return (
             Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_500),

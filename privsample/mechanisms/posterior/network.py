@@ -119,10 +119,10 @@ class PrivateGibbsNetwork(Mechanism):
         set_fields(self, n=positive_integer(n=self.n), scale=positive(scale=self.scale))
         set_fields(self, noise_aware=flag(noise_aware=self.noise_aware), sweeps=positive_integer(sweeps=self.sweeps))
         kept = (self.sweeps + 1) // 2 if self.kept is None else positive_integer(kept=self.kept)
+        check_memory(kept * network.probabilities, lower="kept or categories")
         if not kept <= self.sweeps:
             raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {kept}")
         set_fields(self, kept=kept)
-        check_memory(kept * network.probabilities, lower="kept or categories")
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
