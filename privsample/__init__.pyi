@@ -26,6 +26,7 @@ from privsample.accounting.noise.statistics import StatisticsAccountant as Stati
 from privsample.accounting.posterior.conjugate import PosteriorAccountant as PosteriorAccountant
 from privsample.accounting.posterior.gibbs import EmissionAccountant as EmissionAccountant
 from privsample.accounting.posterior.glm import LogisticAccountant as LogisticAccountant
+from privsample.accounting.posterior.random_scan import RandomScanAccountant as RandomScanAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant as TemperedAccountant
 from privsample.accounting.postprocessing.amplification import AmplificationBounds as AmplificationBounds
 from privsample.accounting.postprocessing.amplification import bernoulli_amplification as bernoulli_amplification
@@ -154,6 +155,7 @@ from privsample.mechanisms.posterior.conjugate import DirectPosterior as DirectP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM as PrivateGibbsHMM
 from privsample.mechanisms.posterior.glm import LogisticPosterior as LogisticPosterior
 from privsample.mechanisms.posterior.inference import PosteriorDraws as PosteriorDraws
+from privsample.mechanisms.posterior.network import PrivateGibbsNetwork as PrivateGibbsNetwork
 from privsample.mechanisms.posterior.tempered import TemperedPosterior as TemperedPosterior
 from privsample.mechanisms.postprocessing.applied_kernel import AppliedKernel as AppliedKernel
 from privsample.mechanisms.postprocessing.bernoulli import BernoulliSampling as BernoulliSampling

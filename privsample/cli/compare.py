@@ -1,25 +1,31 @@
 """`privsample compare`: compare the errors of mechanisms at one privacy target on simulated data."""
 
 from argparse import Namespace
-from dataclasses import asdict
-from typing import Any
+from dataclasses import fields as fields_of
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privsample._checks import FloatArray
 from privsample.cli import build
-from privsample.cli.choice import add_mechanisms, mechanisms
+from privsample.cli.choice import add_mechanisms
 from privsample.cli.errors import UsageProblem
 from privsample.cli.options import add_json, add_target, seed, whole_number
 from privsample.cli.output import Console, check_tables, print_json
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
+if TYPE_CHECKING:
+    from privsample.simulations.experiments.comparison import Comparison, ComparisonTable
+
+DOES_NOT_APPLY = "does not apply"
 ABOUT = "compare the errors of mechanisms at one privacy target, on simulated data"
 DESCRIPTION = """\
 Compare mechanisms at one privacy target on simulated data; no file is read. With --model: the distance of each
 posterior mechanism from the true posterior, and the error of its draws, with n records; parameters are
 simulated from the prior and data from the model. For beta-query, compare with --model beta-bernoulli
---fractional and the same prior. With --mechanism: the error of each noisy statistic or sum."""
+--fractional and the same prior. With --mechanism: the error of each noisy statistic or sum. Errors have
+standard errors, and a sentence says whether the smallest error is smaller by more than chance explains."""
 EXAMPLE = """\
 example:
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
@@ -43,6 +49,11 @@ def add(parser: Any) -> None:
     group.add_argument(
         "--seed", type=seed, metavar="SEED", help="seed of the simulations; no private data depend on it"
     )
+    group.add_argument(
+        "--plug-in",
+        action="store_true",
+        help="with --model: use the plug-in posterior of noisy statistics; faster than the noise-aware posterior",
+    )
     add_json(parser)
 
 
@@ -56,98 +67,136 @@ def run(args: Namespace) -> int:
     from privsample.simulations.experiments.compare import compare
 
     family, n, draws = fields["model"], fields["n"], fields.get("draws", 1)
-    settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws}
+    settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws, "plug_in": args.plug_in}
     with build.usage_errors():
-        rows = compare(**settings, simulations=args.simulations, rng=np.random.default_rng(args.seed))
-    reached = [row for row in rows if not row.reason]
-    offered = [row for row in reached if row.name in mechanisms()]
-    best = min(offered, key=lambda row: (round(row.ratio, 2), row.relative_entropy)).name if offered else None
+        table = compare(**settings, simulations=args.simulations, rng=np.random.default_rng(args.seed))
     if args.json:
-        rows_ = [asdict(row) | {"ratio": row.ratio, "reached": not row.reason} for row in rows]
+        rows = [_as_json(row) | {"ratio": row.ratio} for row in table]
         settings_ = {"target": goal.description, "n": n, "draws": draws, "simulations": args.simulations}
-        print_json(
-            {"command": "compare", "delta": delta, **settings_, "simulated": True, "best": best, "mechanisms": rows_}
-        )
-        return 0
+        return _print_json(table, rows, {"delta": delta, **settings_})
     console = Console()
-    table = [
+    shown = [
         [
-            row.name + (" *" if row.name == best else ""),
-            f"{row.parameter.replace('_', ' ')} {row.amount:.4g}" if row.parameter else "",
+            _starred(row, table),
+            _parameter(row),
             f"{row.relative_entropy:.3g}",
-            f"{row.error:.3g}",
+            _with_deviation(row.error, row.error_standard_error),
             f"{row.ratio:.2f}",
         ]
-        for row in reached
+        for row in table
+        if not row.reason
     ]
     count = f"{draws} draws" if draws > 1 else "one draw"
     console.table(
         f"{goal.description}, {count} from n = {n} simulated records",
         ("mechanism", "parameter", "distance", "error", "ratio"),
-        table,
+        shown,
         numbers=(2, 3, 4),
     )
-    for row in rows:
-        if row.reason:
+    for row in table:
+        if row.reason and not row.reason.startswith(DOES_NOT_APPLY):
             console.text(f"{row.name}: {row.reason}")
-    console.paragraph("How to read this", _LEGEND.format(count=args.simulations, best=best or "none"))
+    console.paragraph("Which one", table.statement.sentence)
+    others = [row.name for row in table if row.reason.startswith(DOES_NOT_APPLY)]
+    left_out = f"\nNot for this model: {', '.join(others)}." if others else ""
+    console.paragraph(
+        "How to read this", _LEGEND.format(count=args.simulations, inference=_inference(table)) + left_out
+    )
     return 0
 
 
 def _noise(args: Namespace) -> int:
     """Compare mechanisms that release a noisy statistic or sum, and print the comparison."""
-    from privsample.simulations.experiments.compare_noise import noise_error
+    from privsample.simulations.experiments.compare_noise import noise_errors
+    from privsample.simulations.experiments.comparison import Comparison, comparison_table
 
     goal, delta = build.required_target(args), build.stated_delta(args)
-    rows: list[dict[str, Any]] = []
-    for name, cls in args.kinds.items():
+    rows: list[Comparison] = []
+    errors: dict[str, FloatArray] = {}
+    generators = np.random.default_rng(args.seed).spawn(len(args.kinds))
+    for (name, cls), rng in zip(args.kinds.items(), generators, strict=True):
         own = Namespace(**vars(args) | {"kind": cls, "mechanism": name})
         fields = build.fields(own)
-        row: dict[str, Any] = {"name": name, "parameter": "", "amount": np.nan, "error": np.nan, "reason": ""}
+        free = cls.free_parameters[0].decides if cls.free_parameters else ""
         try:
             made = cls.calibrate(**fields, target=goal)
         except UnreachableTarget as error:
-            rows.append(row | {"reason": str(error)})
+            rows.append(Comparison(name=name, parameter="", amount=np.nan, reason=str(error)))
             continue
         except (ValueError, TypeError, ArithmeticError) as error:
             raise UsageProblem(f"{name}: {error}") from None
-        rng = np.random.default_rng(args.seed)
         with build.usage_errors(name):
-            row["error"] = noise_error(made, simulations=args.simulations, rng=rng)
-        free = cls.free_parameters[0].decides if cls.free_parameters else ""
+            errors[name] = noise_errors(made, simulations=args.simulations, rng=rng)
         amount = getattr(made, free, np.nan) if free else np.nan
-        rows.append(row | {"parameter": free, "amount": amount if isinstance(amount, float) else np.nan})
-    best = min((row for row in rows if not row["reason"]), key=lambda row: row["error"], default={"name": None})["name"]
+        amount = amount if isinstance(amount, float) else np.nan
+        rows.append(Comparison(name=name, parameter=free, amount=amount))
+    table = comparison_table(rows, errors, paired=False, simulations=args.simulations)
     if args.json:
-        settings = {"target": goal.description, "simulations": args.simulations, "simulated": True, "best": best}
-        print_json({"command": "compare", "delta": delta, **settings, "mechanisms": rows})
-        return 0
+        settings = {"target": goal.description, "simulations": args.simulations}
+        return _print_json(table, [_as_json(row, posterior=False) for row in table], {"delta": delta, **settings})
     console = Console()
-    table = [
-        [
-            row["name"] + (" *" if row["name"] == best else ""),
-            f"{row['parameter'].replace('_', ' ')} {row['amount']:.4g}" if np.isfinite(row["amount"]) else "",
-            f"{row['error']:.4g}",
-        ]
-        for row in rows
-        if not row["reason"]
+    shown = [
+        [_starred(row, table), _parameter(row), _with_deviation(row.error, row.error_standard_error)]
+        for row in table
+        if not row.reason
     ]
-    console.table(goal.description, ("mechanism", "parameter", "error"), table, numbers=(2,))
-    for row in rows:
-        if row["reason"]:
-            console.text(f"{row['name']}: {row['reason']}")
+    console.table(goal.description, ("mechanism", "parameter", "error"), shown, numbers=(2,))
+    for row in table:
+        if row.reason:
+            console.text(f"{row.name}: {row.reason}")
+    console.paragraph("Which one", table.statement.sentence)
     console.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
     return 0
 
 
+def _print_json(table: "ComparisonTable", rows: list[dict[str, Any]], settings: dict[str, Any]) -> int:
+    """Print the table with its sentence as JSON, and return the exit code."""
+    best = table.best.name if table.best is not None else None
+    within = [row.name for row in table.rivals]
+    words = {"best": best, "within_chance_of_best": within, "sentence": table.statement.sentence}
+    print_json({"command": "compare", **settings, "simulated": True, **words, "mechanisms": rows})
+    return 0
+
+
+def _as_json(row: "Comparison", *, posterior: bool = True) -> dict[str, Any]:
+    """The row's fields, without those of posteriors for a noisy number."""
+    found = {field.name: getattr(row, field.name) for field in fields_of(row)}
+    if not posterior:
+        for name in ("relative_entropy", "relative_entropy_standard_error", "floor", "inference"):
+            del found[name]
+    return found | {"reached": not row.reason}
+
+
+def _starred(row: "Comparison", table: "ComparisonTable") -> str:
+    """The name, with * for the smallest error and ~ for those within chance of it."""
+    best = table.best is not None and row.name == table.best.name
+    return row.name + (" *" if best else " ~" if row.within_chance else "")
+
+
+def _parameter(row: "Comparison") -> str:
+    return f"{row.parameter.replace('_', ' ')} {row.amount:.4g}" if row.parameter and np.isfinite(row.amount) else ""
+
+
+def _with_deviation(mean: float, deviation: float) -> str:
+    return f"{mean:.3g} ± {deviation:.2g}"
+
+
+def _inference(table: "ComparisonTable") -> str:
+    """How draws are made from each noisy release, in words."""
+    ways = {row.name: row.inference for row in table if row.inference}
+    grouped = {way: [name for name, own in ways.items() if own == way] for way in ways.values()}
+    return "; ".join(f"{', '.join(names)}: {way} posterior" for way, names in grouped.items())
+
+
 _NOISE_LEGEND = """\
 error: mean absolute difference between a released number and the statistic or sum without noise, over
-{count} releases from simulated data; no private data were used. * the smallest error."""
+{count} releases from simulated data, ± its standard error; no private data were used.
+* the smallest error; ~ within chance of it."""
 _LEGEND = """\
 Averages over {count} simulated data sets; no private data were used.
-distance: relative entropy (nats) of the true posterior to the released distribution.
-error: mean absolute difference between a released draw and the true parameter.
+distance: relative entropy (nats) of the true posterior to the released distribution; inf if the
+released distribution excludes values.
+error: mean absolute difference between a released draw and the true parameter, ± its standard error.
 ratio: this error divided by the error of a draw from the true posterior; 1.00 is no loss.
-* the smallest error among the mechanisms of `privsample release`: {best}.
-noisy: noise is added once to the sum of the records, for any number of --draws;
-the draws use the noisy sum as if it were exact."""
+* the smallest error; ~ within chance of it.
+Noise is added once, for any number of --draws. {inference}."""

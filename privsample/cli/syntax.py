@@ -73,6 +73,9 @@ def _of_kind(kind: Any) -> Reader:
         return _tuple_of(parts)
     if origin is tuple and parts == (str, ...):
         return names
+    if origin is tuple and get_origin(parts[0]) is tuple and parts[1:] == (...,):
+        row = _of_kind(parts[0])
+        return lambda text: tuple(map(row, _rows(text)))
     if origin is tuple and parts[1:] == (...,):
         return lambda text: tuple(value(parts[0], one) for one in _values(text))
     if origin is np.ndarray:
@@ -305,6 +308,13 @@ def _words(text: str) -> Iterator[str]:
             word += sign
     if depth:
         raise ArgumentTypeError(f"the parentheses of {text!r} do not match")
+
+
+def _rows(text: str) -> list[str]:
+    """Split rows of numbers, with semicolons between them or each in parentheses."""
+    if "(" not in text:
+        return text.split(";")
+    return [_strip_parentheses(one) for one in _values(text)]
 
 
 def _strip_parentheses(text: str) -> str:

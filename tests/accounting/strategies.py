@@ -33,6 +33,7 @@ from privsample import (
     PosteriorAccountant,
     PureAccountant,
     RandomizedResponseAccountant,
+    RandomScanAccountant,
     RecordSensitivity,
     ReplaceOne,
     SGDAccountant,
@@ -201,6 +202,7 @@ def put_together(relation, *, failing=True):
         pairs.map(lambda entries: Composed(entries=tuple(entries))),
         st.lists(one, min_size=1, max_size=3).map(lambda parts: Parallel(parts=tuple(parts))),
         st.builds(Group, base=one, size=st.integers(1, 3)),
+        st.builds(RandomScanAccountant, base=one, updated=st.integers(1, 3), variables=st.integers(3, 9)),
         st.tuples(one, st.integers(1, 3)).map(grouped),
     )
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from privsample import Accountant, Assumption, DiscreteLaplaceNoise, EmissionAccountant, ReplaceOne
-from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
+from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account, tables_account
 
 ORDERS = np.array([1.1, 2.0, 8.0, 100.0])
 EPSILONS = np.array([0.0, 0.2, 0.7, 2.0])
@@ -32,6 +32,16 @@ def test_histograms_cost_two_shifts_for_each_feature():
     claimed = account.delta(EPSILONS)
     assert (claimed >= exact).all()
     np.testing.assert_allclose(claimed, exact, rtol=1e-3, atol=1e-9)
+
+
+def test_tables_cost_what_as_many_features_cost():
+    noise = DiscreteLaplaceNoise(scale=1.7)
+    tables, histograms = (
+        make(n=50, noise=noise, **{name: 3})
+        for make, name in ((tables_account, "tables"), (histograms_account, "features"))
+    )
+    np.testing.assert_array_equal(tables.delta(EPSILONS), histograms.delta(EPSILONS))
+    assert tables.assumptions == {Assumption.IDEAL_REALS}
 
 
 def sweeps(**fields):

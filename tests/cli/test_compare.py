@@ -1,5 +1,7 @@
 """`privsample compare`: the table from which a person chooses."""
 
+import re
+
 import pytest
 
 from privsample import DP, BetaBernoulli, DiffusedPosterior
@@ -17,8 +19,29 @@ def test_the_numbers(run):
     assert not rows["direct"]["reached"]
     assert rows["direct"]["error"] == "nan"
     assert "cannot be met" in rows["direct"]["reason"]
-    assert ran.json["best"] == "noisy"
+    best = rows[ran.json["best"]]
+    assert best["error"] == min(row["error"] for row in rows.values() if row["reached"])
+    assert best["excess"] == 0.0
+    within = [
+        row["name"] for row in rows.values() if row["reached"] and row["excess"] <= 3 * row["excess_standard_error"]
+    ]
+    assert {best["name"], *ran.json["within_chance_of_best"]} == set(within)
+    assert best["name"] in ran.json["sentence"]
+    assert rows["noisy"]["inference"] == "noise-aware"
     assert ran.json["simulated"]
+
+
+def test_the_sentence_about_the_smallest_error(run):
+    """One case within chance, and one in which the smallest error is clear."""
+    ran = run("compare", "--n", 1000, *BETA, "--simulations", 20, "--seed", 3)
+    assert "Which one" in ran.out
+    assert "within chance" in ran.out
+    assert "~" in ran.out
+    words = ["--bounds", "0,1", "--n", 50, "--epsilon", 1, "--delta", 1e-6, "--simulations", 60, "--seed", 3]
+    ran = run("compare", "--mechanism", "gaussian-sum,laplace-sum", *words)
+    assert "laplace-sum has the smallest error" in ran.out
+    assert "more than 3 standard errors" in " ".join(ran.out.split())
+    assert "±" in ran.out
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -27,7 +50,7 @@ def test_the_table_fits(run, width, monkeypatch):
     ran = run("compare", "--n", 1000, *BETA, "--simulations", 20, "--draws", 2, "--seed", 3)
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= width
-    assert "noisy *" in ran.out
+    assert re.search(r"noisy [*~] ", ran.out)
     assert "no private data were used" in ran.out
     assert "direct: epsilon 1 at delta 1e-06 cannot be met" in ran.out
 
@@ -37,8 +60,8 @@ def test_nothing_reaches_the_limit(run):
     ran = run("compare", *words, "--simulations", 5, "--seed", 3)
     assert ran.code == 0
     assert "diffused: epsilon 1 at delta 0 cannot be met" in ran.out
-    assert "noisy *" in ran.out
-    assert "noisy, Gaussian: epsilon 1 at delta 0 cannot be met" in ran.out
+    assert re.search(r"noisy [*~] ", ran.out)
+    assert "noisy (Gaussian): epsilon 1 at delta 0 cannot be met" in ran.out
 
 
 def test_a_limit_is_needed(run):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
 
 MODEL = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=0.6)
 COUNTS = np.array([[2, 0, 1, 3, 0], [0, 1, 1, 0, 2], [1, 1, 0, 1, 1], [0, 2, 1, 1, 2]], dtype=float)
@@ -19,8 +19,8 @@ def enumerated(model, counts):
     for z in sequences:
         total = 0.0
         moves = np.zeros((model.states, model.states))
-        for before, after in itertools.pairwise(z):
-            moves[before, after] += 1
+        for t, (before, after) in enumerate(itertools.pairwise(z), start=1):
+            moves[before, after] += t % (len(counts) // model.chains) > 0
         blocks = [(row, model.transition_prior) for row in moves]
         for state in range(model.states):
             cells = counts[np.array(z) == state].sum(axis=0)
@@ -40,6 +40,34 @@ def test_states_follow_their_posterior(prior, accepted, rng, alpha):
     seen = np.bincount(thinned, minlength=16)
     _, distribution = enumerated(MODEL, COUNTS)
     assert (stats.chisquare(seen, distribution * len(thinned)).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("chains", "accepted"), [(2, True), (1, False)])
+def test_states_of_two_chains_follow_their_posterior(chains, accepted, rng, alpha):
+    """Two chains of three steps with common probabilities; the broken copy counts a transition between the chains."""
+    counts = (
+        np.array([[9, 1], [1, 8], [9, 0], [0, 9], [8, 1], [0, 9]]) / 9.0
+    )  # little is known of a state: transitions matter
+    fields = {"states": 2, "categories": (2,), "emission_prior": 0.7, "transition_prior": 0.05}
+    chain = CategoricalHMM(**fields, chains=chains).sample(counts, 24_000, 24_000, rng)
+    thinned = chain.states[::24] @ (1 << np.arange(6)[::-1])
+    seen = np.bincount(thinned, minlength=64)
+    _, distribution = enumerated(CategoricalHMM(**fields, chains=2), counts)
+    likely = distribution * len(thinned) > 8
+    pooled = [np.append(each[likely], each[~likely].sum()) for each in (seen, distribution * len(thinned))]
+    assert (stats.chisquare(*pooled).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+def test_a_random_scan_has_the_same_posterior(rng, alpha):
+    updated = random_scans(np.array([True, True, False, True]), 1, 24_000, rng)
+    assert (updated.sum(axis=1) == 2).all()
+    assert updated[:, 2].all()
+    chain = MODEL.sample(COUNTS, 24_000, 24_000, rng, updated=updated)
+    seen = np.bincount(chain.states[::24] @ (1 << np.arange(4)[::-1]), minlength=16)
+    _, distribution = enumerated(MODEL, COUNTS)
+    assert stats.chisquare(seen, distribution * 1000).pvalue > alpha
 
 
 def test_emissions_and_transitions_are_distributions(rng):
@@ -103,6 +131,19 @@ def test_predictive_likelihood_by_hand(rng):
             likelihoods.append(weights / weights.sum() @ np.prod(shares ** COUNTS[t], axis=1))
         assert found[t] == pytest.approx(np.log(np.mean(likelihoods)))
     assert isinstance(chain, Chain)
+
+
+def test_predictive_likelihood_of_two_chains(rng):
+    """As that of each chain by itself, with the same probabilities."""
+    model = CategoricalHMM(states=2, categories=(3, 2), chains=2)
+    chain = model.sample(COUNTS, 4, 2, rng)
+    halves = [
+        MODEL.log_predictive(
+            Chain(states=chain.states[:, part], emissions=chain.emissions, transitions=chain.transitions), COUNTS[part]
+        )
+        for part in (slice(0, 2), slice(2, 4))
+    ]
+    np.testing.assert_allclose(model.log_predictive(chain, COUNTS), np.concatenate(halves))
 
 
 def test_histograms_count_records():

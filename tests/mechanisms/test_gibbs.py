@@ -39,6 +39,63 @@ def test_release(made, rng, tmp_path):
     assert made.release(ROWS)["states"].shape == (4, 4)
 
 
+def test_a_scan_moves_as_many_states_as_it_says(rng):
+    """Between two sweeps only `scan` of the steps with records may change; at a high temperature all others would."""
+    fields = GIVEN | {"states": 7, "entries": (4, 0, 6, 5), "sweeps": 300, "released_sweeps": 300, "temperature": 1e6}
+    for scan in (1, 2):
+        made = PrivateGibbsHMM(**fields, scan=scan)
+        moved = np.diff(made.release(ROWS, rng=rng)["states"], axis=0)[:, [0, 2, 3]] != 0
+        assert moved.sum(axis=1).max() == scan
+        assert (moved.sum(axis=0) > 0.7 * 299 * scan / 3 * 6 / 7).all()
+    assert (np.diff(PrivateGibbsHMM(**fields).release(ROWS, rng=rng)["states"], axis=0) != 0).sum(axis=1).max() == 4
+
+
+REGIONS = {"states": 2, "categories": (3, 2), "entries": (40,) * 24, "sweeps": 40, "released_sweeps": 20, "chains": 2}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_one_chain_for_each_region(tied, rng, tmp_path):
+    """Both regions change in the middle, in opposite directions; untied regions have other probabilities as well."""
+    late = np.array([0] * 6 + [1] * 6 + [1] * 6 + [0] * 6)
+    shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+    other = shares if tied else np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    rows = np.array([(rng.choice(3, p=(shares, other)[t // 12][late[t]]), 0) for t in range(24) for _ in range(40)])
+    made = PrivateGibbsHMM(**REGIONS, tied=tied, scale=0.5)
+    release, notes = made.release_with_notes(rows, rng=rng)
+    own = () if tied else (2,)
+    assert release["states"].shape == (20, 24)
+    assert release["emissions"].shape == (20, *own, 2, 5)
+    assert release["transitions"].shape == (20, *own, 2, 2)
+    assert Release.from_json(release.to_json()) == release
+    assert "log likelihood" in notes.text()
+    assert made.log_predictive(release, made.histograms(rows)).shape == (24,)
+    last = release["states"][-1]
+    for part in [slice(0, 24)] if tied else [slice(0, 12), slice(12, 24)]:
+        agreement = (last[part] == late[part]).mean()
+        assert max(agreement, 1 - agreement) > 0.9
+    assert made.accountant == PrivateGibbsHMM(**REGIONS | {"chains": 1}, scale=0.5).accountant
+
+
+def test_scans_of_several_chains(rng):
+    """The scan is over the steps of all chains, tied or not, and costs the same."""
+    for tied in (True, False):
+        steps = {"entries": (4, 0, 6, 5, 4, 3), "chains": 2, "states": 7}
+        fields = GIVEN | steps | {"sweeps": 200, "released_sweeps": 200}
+            "entries": (4, 0, 6, 5, 4, 3),
+            "sweeps": 200,
+            "released_sweeps": 200,
+            "chains": 2,
+            "states": 7,
+        }
+        made = PrivateGibbsHMM(**fields, temperature=1e6, scan=2, tied=tied)
+        rows = np.zeros((22, 2))
+        moved = np.diff(made.release(rows, rng=rng)["states"], axis=0) != 0
+        assert np.delete(moved, 1, axis=1).sum(axis=1).max() == 2
+        assert moved.any(axis=0).all()
+        assert made.accountant.entries[-1][0].variables == 5
+        assert np.isfinite(made.log_predictive(made.release(rows, rng=rng), made.histograms(rows))).all()
+
+
 def test_no_value_of_a_record_can_fail(rng):
     odd = ROWS.astype(object)
     odd[0], odd[1], odd[2, 0], odd[3, 1] = (None, "x"), (np.nan, np.inf), -1, 10**400
@@ -86,6 +143,11 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
         ({"temperature": 2.0, "truncation": 0.5}, r"truncation must lie in \(0, 1/2\)"),
         ({"scale": 1.0, "truncation": 0.0}, "truncation"),
         ({"scale": 1.0, "noise": "cauchy"}, "cauchy"),
+        ({"scale": 1.0, "scan": 1}, "scan is used with temperature only"),
+        ({"temperature": 2.0, "scan": 4}, "scan must be at most the 3 time steps that have records, got 4"),
+        ({"temperature": 2.0, "scan": 0}, "scan must be at least 1"),
+        ({"scale": 1.0, "chains": 3}, "chains must divide the 4 steps of entries"),
+        ({"scale": 1.0, "chains": 0}, "chains must be at least 1"),
         ({"scale": 1.0, "released_sweeps": 9}, "released_sweeps must be at most sweeps"),
         ({"scale": 1.0, "entries": (0, 0)}, "at least one step"),
         ({"scale": 1.0, "entries": (3, -1)}, "entries"),

@@ -23,14 +23,13 @@ from privsample import (
     PrivateSGDRegressor,
     Release,
     TruncatedNegativeBinomial,
-    compare,
 )
 from privsample.accounting.curves import conversion
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.cli import main
 from privsample.errors import RelationMismatch, UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior
-from privsample.simulations.experiments import compare as comparing
+from privsample.simulations.experiments.compare_candidates import candidates
 from tests.mechanisms.examples import EXAMPLES
 
 MECHANISMS = {name: example.mechanism for name, example in EXAMPLES.items()}
@@ -220,23 +219,15 @@ def test_a_trial_that_stands_in_for_the_mechanism_costs_the_same(sampler):
     assert misses(target, made.accountant) == []
 
 
-def test_comparisons_calibrate_to_what_is_reported(monkeypatch):
-    made = []
-    own = comparing._calibrated
-
-    def seen(name, model, n, target, draws):
-        row, distribution = own(name, model, n, target, draws)
-        if row.parameter and np.isfinite(row.amount):
-            cls, parameter, options = comparing._CANDIDATES[name]
-            made.append(cls(model=model, n=n, **options, **{parameter: row.amount}))
-        return row, distribution
-
-    monkeypatch.setattr(comparing, "_calibrated", seen)
+def test_comparisons_calibrate_to_what_is_reported():
     target = DP(epsilon=0.9, delta=1e-5)
-    compare(model=BetaBernoulli(alpha=2, beta=3), n=50, target=target, simulations=1, rng=np.random.default_rng(1))
-    assert len(made) == 4
-    for mechanism in made:
-        assert misses(target, mechanism.accountant) == []
+    found = candidates(BetaBernoulli(alpha=2, beta=3), 50, target, 1, plug_in=True)
+    made = {row.name: candidate.mechanism for row, candidate in found if candidate is not None}
+    assert set(made) == {row.name for row, _ in found} - {"direct"}
+    for row, candidate in found:
+        if candidate is not None:
+            assert row.amount == getattr(candidate.mechanism, row.parameter)
+            assert misses(target, candidate.mechanism.accountant) == []
 
 
 def test_what_the_command_line_releases_and_prices(tmp_path, capsys):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, TemperedPosterior
-from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
+from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, gibbs_regions, tempered
 from privsample.simulations.experiments import flights as loader
 from privsample.simulations.experiments.flights import DAYS, FEATURES, Flights
 from privsample.simulations.report.page import render
@@ -22,7 +22,7 @@ def year(monkeypatch):
     codes = np.column_stack([rng.integers(0, len(names), len(day)) for names in FEATURES.values()])
     codes[:, 3] = np.where(rng.random(len(day)) < 0.8, np.where(bad, 3, 0), codes[:, 3])
     made = Flights(day=day, codes=codes)
-    for module in (gibbs, gibbs_likelihood):
+    for module in (gibbs, gibbs_likelihood, gibbs_regions):
         monkeypatch.setattr(module, "flights", lambda: made)
     monkeypatch.setattr(gibbs, "SWEEPS", 100)
     monkeypatch.setattr(gibbs, "EPSILON", 50.0)
@@ -54,6 +54,44 @@ def test_states_follow_the_bad_weeks(year, tmp_path):
         assert ("cancelled, more than" in words) == (name == "geumlek-4.5")
         apart = [abs(float(row["state"]) - float(row["all_days"])) for row in bars if row["feature"] != "delay"]
         assert f"that of no other feature by more than {max(apart):.3f}" in words
+
+
+def test_states_of_each_carrier_follow_the_bad_weeks(year, tmp_path, monkeypatch):
+    """All carriers are late in every third week: the states of all change with it, and are the same in one week."""
+    monkeypatch.setattr(gibbs_regions, "LEAST", 1)
+    monkeypatch.setattr(gibbs_regions, "EPSILON", 50.0)
+    rows, sentence = written("geumlek-4.3-regions", tmp_path)
+    assert len(rows) == len(FEATURES["carrier"]) * 52
+    state, late = (np.array([float(row[name]) for row in rows]) for name in ("state", "late_in_the_records"))
+    bad = np.array([int(row["week"]) - 1 for row in rows]) % 3 == 0
+    assert np.mean((state == 3) == bad) > 0.9
+    assert f"state 3, {(state == 3).sum()} steps, {late[state == 3].mean():.1%} late" in sentence
+    assert "so that the states distinguish delays" in sentence
+    assert "In 16 carriers the state changes during the year" in sentence
+    assert "more than the" in sentence
+
+
+def test_regions_in_order(year):
+    found = gibbs_regions.regions()
+    assert found.names == ()  # 30 flights a day of 16 carriers are fewer than 50 a week for each
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gibbs_regions, "LEAST", 13)
+        found = gibbs_regions.regions()
+    assert 0 < len(found.names) < 16
+    assert (np.diff(found.steps) >= 0).all()
+    assert found.entries.sum() == len(found.codes) == len(found.steps)
+    assert found.codes.max(axis=0).tolist() == [4, 4]
+
+
+def test_common_probabilities_or_their_own(year, tmp_path, monkeypatch):
+    """Carriers that are all alike: common probabilities describe weeks left out better."""
+    for name, value in (("LEAST", 1), ("EPSILONS", [1.0]), ("SPLITS", 3), ("SWEEPS", 20)):
+        monkeypatch.setattr(gibbs_regions, name, value)
+    ((row,), sentence) = written("geumlek-4.6-regions", tmp_path)
+    gap, error = float(row["tied_minus_untied"]), float(row["standard_error"])
+    assert gap == pytest.approx(float(row["tied"]) - float(row["untied"]))
+    assert gap > 3 * error > 0
+    assert f"{gap:+.4f} ± {2 * error:.4f} at ε = 1 (higher)" in sentence
 
 
 def test_tempered_states(year, tmp_path, monkeypatch):

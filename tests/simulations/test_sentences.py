@@ -17,6 +17,7 @@ from privsample.simulations.experiments import (
     experiment,
     gibbs,
     gibbs_likelihood,
+    gibbs_regions,
     leak,
     selection_data,
     selection_use,
@@ -75,6 +76,11 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
     "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
     **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5", "geumlek-4.7"), ((gibbs, "SWEEPS", 100),)),
+    "geumlek-4.6-regions": (
+        (gibbs_regions, "SPLITS", 3),
+        (gibbs_regions, "EPSILONS", [1.0]),
+        (gibbs_regions, "SWEEPS", 10),
+    ),
     "geumlek-4.6": (
         (gibbs_likelihood, "SPLITS", 4),
         (gibbs_likelihood, "EPSILONS", [1.0]),

@@ -11,6 +11,7 @@ from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
+from privsample.accounting.posterior.random_scan import RandomScanAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.noise import Noise
@@ -125,6 +126,17 @@ def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "reco
     return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
 
 
+def tables_account(*, tables: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+    """The account of noise added once to each of several tables of all records, such as those of a Bayesian network.
+
+    A replaced record changes two cells of each table by one. Kind: exact, attained by two records that differ in all
+    variables.
+    """
+    differences = ONE_HOT.for_features(tables)
+    ideal = frozenset({Assumption.IDEAL_REALS})
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=ideal)
+
+
 def sweeps_account(
     *,
     categories: Sequence[int],
@@ -134,13 +146,15 @@ def sweeps_account(
     temperature: float,
     truncation: float,
     sweeps: int,
+    scan: int | None = None,
     unit: str = "record",
 ) -> Composed:
     """The account of `sweeps` sweeps of exponential-mechanism updates, all of which are released.
 
     Each sweep draws the emission probabilities of every feature, with one account for each feature, and the states of
     all time steps, with one account. The states compose in parallel; the log likelihood of one step's state has range
-    at most twice the sum over the features of log(largest / smallest emission probability).
+    at most twice the sum over the features of log(largest / smallest emission probability). With `scan`, each sweep
+    draws the states of that many time steps only, chosen at random among those that have records.
     """
     n, min_records = sum(entries), min(count for count in entries if count > 0)
     listed: list[Accountant] = [
@@ -159,5 +173,9 @@ def sweeps_account(
         ratios = [math.log((1 - (k - 1) * truncation / k) * k / truncation) for k in categories]
         total = 2.0 * math.fsum(ratios) / temperature * (1.0 + 2.0**-46)
         relation = ReplaceOne(n=n, unit=unit)
-        listed.append(BoundedRangeAccountant(loss_range=total, relation=relation, assumptions=_ASSUMED))
+        update: Accountant = BoundedRangeAccountant(loss_range=total, relation=relation, assumptions=_ASSUMED)
+        if scan is not None:
+            steps = sum(count > 0 for count in entries)
+            update = RandomScanAccountant(base=update, updated=scan, variables=steps)
+        listed.append(update)
     return Composed(entries=tuple((account, sweeps) for account in listed))

@@ -34,13 +34,15 @@ class Chain:
 class CategoricalHMM:
     """A hidden Markov model with `states` states, categorical features and symmetric Dirichlet priors.
 
-    Histograms have shape (steps, cells), with one cell for each category of each feature, feature by feature.
+    Histograms have shape (steps, cells), with one cell for each category of each feature, feature by feature. The steps
+    form `chains` chains of equal length, one after the other, with common emission and transition probabilities.
     """
 
     states: int
     categories: tuple[int, ...]
     emission_prior: float = 1.0
     transition_prior: float = 1.0
+    chains: int = 1
 
     def __post_init__(self) -> None:
         set_fields(self, states=positive_integer(states=self.states))
@@ -50,6 +52,7 @@ class CategoricalHMM:
             raise ValueError(f"categories must name at least two categories for each feature, got {self.categories}")
         set_fields(self, categories=counts, emission_prior=positive(emission_prior=self.emission_prior))
         set_fields(self, transition_prior=positive(transition_prior=self.transition_prior))
+        set_fields(self, chains=positive_integer(chains=self.chains))
         check_memory(self.states * (self.states + self.cells), lower="states or categories")
 
     @property
@@ -78,25 +81,30 @@ class CategoricalHMM:
         *,
         temperature: float = 1.0,
         truncation: float | None = None,
+        updated: NDArray[np.bool_] | None = None,
     ) -> Chain:
         """The last `last_sweeps` of `sweeps` Gibbs sweeps from random states.
 
         A sweep draws the emissions first, then the state of each step.
 
         Every conditional distribution is tempered at `temperature`; with `truncation` t, each share of K categories is
-        truncated to at least t/K.
+        truncated to at least t/K. `updated`, (sweeps, steps), names the steps whose states each sweep updates; None
+        updates all.
         """
+        if updated is None:
+            updated = np.broadcast_to(np.ones(len(histograms), dtype=bool), (sweeps, len(histograms)))
         z = rng.integers(0, self.states, len(histograms))
         moves = np.zeros((self.states, self.states))
-        np.add.at(moves, (z[:-1], z[1:]), 1.0)
+        follows = ~self._starts(len(z))[1:]
+        np.add.at(moves, (z[:-1][follows], z[1:][follows]), 1.0)
         states, emissions, transitions = [], [], []
         for sweep in range(sweeps):
             log_shares = self.draw_emissions(histograms, z, rng, temperature, truncation)
-            self._sweep(z, moves, histograms @ log_shares.T, rng, temperature)
+            self._sweep(z, moves, histograms @ log_shares.T, rng, temperature, updated[sweep])
             if sweep >= sweeps - last_sweeps:
                 states.append(z.copy())
                 emissions.append(np.exp(log_shares))
-                transitions.append(np.exp(_log_dirichlet(moves + self.transition_prior, rng)))
+                transitions.append(np.exp(log_dirichlet(moves + self.transition_prior, rng)))
         return Chain(states=np.array(states), emissions=np.array(emissions), transitions=np.array(transitions))
 
     def draw_emissions(
@@ -113,7 +121,7 @@ class CategoricalHMM:
         weights = tempered_shape(self.emission_prior + chosen @ histograms, temperature)
         if truncation is not None:
             return np.log(self._sample_truncated(weights, truncation, rng))
-        log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
+        log_shares = [log_dirichlet(weights[:, part], rng) for part in self.features]
         return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
 
     def _sample_truncated(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
@@ -126,18 +134,30 @@ class CategoricalHMM:
         return drawn.reshape(len(weights), -1)[:, places]
 
     def _sweep(
-        self, z: States, moves: FloatArray, scores: FloatArray, rng: np.random.Generator, temperature: float
+        self,
+        z: States,
+        moves: FloatArray,
+        scores: FloatArray,
+        rng: np.random.Generator,
+        temperature: float,
+        updated: NDArray[np.bool_],
     ) -> None:
-        """Update z, (steps,), and the transition counts `moves` in place, given the log likelihoods `scores`."""
+        """Update z at the steps `updated`, and the transition counts `moves`, given log likelihoods; both in place."""
         cumulative = np.empty(self.states)
-        for t, uniform in enumerate(rng.random(len(z)).tolist()):
-            before, after = (int(z[t - 1]) if t else -1), (int(z[t + 1]) if t + 1 < len(z) else -1)
+        steps, length = np.flatnonzero(updated).tolist(), len(z) // self.chains
+        for t, uniform in zip(steps, rng.random(len(steps)).tolist(), strict=True):
+            before = int(z[t - 1]) if t % length else -1
+            after = int(z[t + 1]) if (t + 1) % length else -1
             _move(moves, before, int(z[t]), after, -1.0)
             score = (scores[t] + self._neighbours(moves, before, after)) / temperature
             np.cumsum(np.exp(score - score.max()), out=cumulative)
             state = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
             z[t] = min(state, self.states - 1)
             _move(moves, before, int(z[t]), after, 1.0)
+
+    def _starts(self, steps: int) -> NDArray[np.bool_]:
+        """Whether each of `steps` steps is the first of its chain, (steps,)."""
+        return np.arange(steps) % (steps // self.chains) == 0
 
     def _neighbours(self, moves: FloatArray, before: int, after: int) -> FloatArray:
         """Log probability of each state given the adjacent states, up to a constant; -1 means no adjacent state."""
@@ -158,14 +178,24 @@ class CategoricalHMM:
         For held-out time steps; transitions as sampled.
         """
         found = np.empty((len(chain.states), len(histograms)))
+        follows = ~self._starts(len(histograms))[1:]
         for k, (z, shares, moves) in enumerate(zip(chain.states, chain.emissions, chain.transitions, strict=True)):
             weights = np.ones((len(z), self.states))
-            weights[1:] *= moves[z[:-1]]
-            weights[:-1] *= moves[:, z[1:]].T
+            weights[1:][follows] *= moves[z[:-1][follows]]
+            weights[:-1][follows] *= moves[:, z[1:][follows]].T
             weights /= weights.sum(axis=1, keepdims=True)
             with np.errstate(divide="ignore"):
                 found[k] = special.logsumexp(np.log(weights) + histograms @ np.log(shares).T, axis=1)
         return special.logsumexp(found, axis=0) - np.log(len(found))
+
+
+def random_scans(holding: NDArray[np.bool_], scan: int, sweeps: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """The steps that each sweep updates, (sweeps, steps): `scan` of those that hold records, and all others."""
+    updated = np.broadcast_to(~holding, (sweeps, len(holding))).copy()
+    places = np.flatnonzero(holding)
+    for row in updated:
+        row[rng.choice(places, scan, replace=False)] = True
+    return updated
 
 
 def _move(moves: FloatArray, before: int, state: int, after: int, amount: float) -> None:
@@ -176,7 +206,7 @@ def _move(moves: FloatArray, before: int, state: int, after: int, amount: float)
         moves[state, after] += amount
 
 
-def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+def log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet distribution, however small alpha is.
 
     A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).

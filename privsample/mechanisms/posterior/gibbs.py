@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import (
     FloatArray,
     check_memory,
     count_noun,
+    flag,
     listed,
     number,
     positive,
@@ -19,12 +21,9 @@ from privsample._checks import (
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
-from privsample.distributions.domains import Domain
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.record_format import RowFormat
-from privsample.distributions.rows import table
-from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -32,6 +31,7 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.categorical_rows import category_codes, category_problems
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
@@ -54,12 +54,17 @@ class PrivateGibbsHMM(Mechanism):
     - `scale`: noise is added once to every step's histograms, which are then projected to counts; all sweeps are
       post-processing.
     - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
-      bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
+      bounded below by `truncation`/K. The account composes all updates; the chain need not converge. With `scan`, each
+      sweep updates the states of that many time steps, chosen at random.
 
     `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (R, steps),
     "emissions" (R, states, cells) and "transitions" (R, states, states) of the last R = `released_sweeps` sweeps.
     A code that is missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`.
     With one state the model is naive Bayes; give it one step.
+
+    Several chains of equal length, for example one for each region, have either common emission and transition
+    probabilities (`tied`) or their own. If they have their own, "emissions" and "transitions" have a further axis for
+    the chains after the first. The account is the same.
 
     Parameters
     ----------
@@ -79,13 +84,20 @@ class PrivateGibbsHMM(Mechanism):
     truncation : float, default 0.1
         The shares of K categories are at least `truncation`/K, in (0, 1/2); used with `temperature`.
     sweeps : int, default 200
-        Number of updates of all states, >= 1.
+        Number of sweeps, each an update of all emission probabilities and of the states, >= 1.
     released_sweeps : int, optional
-        Number of sweeps that are released, in 1, ..., `sweeps`: the last ones. By default the second half.
+        Number of sweeps that are released, the last ones, in 1, ..., `sweeps`. By default the second half.
     emission_prior : float, default 1.0
         Concentration of the symmetric Dirichlet prior of the emissions, > 0.
     transition_prior : float, default 1.0
         Concentration of the symmetric Dirichlet prior of the transitions, > 0.
+    scan : int, optional
+        Number of time steps with records whose states one sweep updates, chosen at random, from 1 to the number of such
+        steps; used with `temperature`. None updates all. The release shows which states were updated.
+    chains : int, default 1
+        Number of chains, >= 1. `entries` lists the steps chain by chain, and all chains have equally many steps.
+    tied : bool, default True
+        True if all chains have common emission and transition probabilities; False if each has its own.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
 
@@ -120,6 +132,9 @@ class PrivateGibbsHMM(Mechanism):
     released_sweeps: int | None = None
     emission_prior: float = 1.0
     transition_prior: float = 1.0
+    scan: int | None = None
+    chains: int = 1
+    tied: bool = True
     unit: str = "record"
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
@@ -133,8 +148,11 @@ class PrivateGibbsHMM(Mechanism):
             "entries": "the number of records of each time step, e.g. 10,0,12",
             "scale": "the scale of the noise on the histograms; or give --temperature",
             "truncation": "K categories have shares of at least this over K (default: 0.1)",
+            "scan": "the number of steps whose states one tempered sweep updates, at random (default: all)",
             "sweeps": "the number of Gibbs sweeps (default: 200)",
             "released_sweeps": "the number of last sweeps that are released (default: half of them)",
+            "chains": "the number of chains of equal length, whose steps are listed chain by chain (default: 1)",
+            "tied": "whether all chains have common probabilities (default: yes)",
             "emission_prior": "the Dirichlet prior of the emissions (default: 1)",
             "transition_prior": "the Dirichlet prior of the transitions (default: 1)",
         },
@@ -145,6 +163,12 @@ class PrivateGibbsHMM(Mechanism):
         model = self.model
         set_fields(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
         set_fields(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
+        set_fields(self, chains=positive_integer(chains=self.chains), tied=flag(tied=self.tied))
+        if len(self.entries) % self.chains:
+            raise ValueError(
+                f"chains must divide the {len(self.entries)} steps of entries, as all chains have equally many, got "
+                f"{self.chains}"
+            )
         set_fields(self, sweeps=positive_integer(sweeps=self.sweeps))
         released_sweeps = (
             (self.sweeps + 1) // 2
@@ -155,8 +179,7 @@ class PrivateGibbsHMM(Mechanism):
             raise ValueError(f"released_sweeps must be at most sweeps = {self.sweeps}, got {released_sweeps}")
         set_fields(self, released_sweeps=released_sweeps)
         check_memory(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
-        each = len(self.entries) + model.states * (model.cells + model.states)
-        check_memory(released_sweeps * each, lower="released_sweeps, states or categories")
+        check_memory(released_sweeps * self._numbers_of_a_sweep, lower="released_sweeps, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -170,7 +193,24 @@ class PrivateGibbsHMM(Mechanism):
             set_fields(self, scale=positive(scale=self.scale))
         else:
             set_fields(self, temperature=number(temperature=self.temperature))
+        set_fields(self, scan=self._checked_scan())
         self.accountant  # noqa: B018 - building it checks the rest
+
+    def _checked_scan(self) -> int | None:
+        """The number of states that one sweep updates, or None for all. Raises ValueError."""
+        if self.scan is None:
+            return None
+        scan = positive_integer(scan=self.scan)
+        if self.temperature is None:
+            raise ValueError(
+                "scan is used with temperature only: noisy histograms cost the same whatever the sweeps update, so "
+                "leave scan out"
+            )
+        steps = sum(count > 0 for count in self.entries)
+        if not scan <= steps:
+            raise ValueError(f"scan must be at most the {steps} time steps that have records, got {scan}")
+        check_memory(self.sweeps * len(self.entries), lower="sweeps or steps")
+        return scan
 
     @cached
     def model(self) -> CategoricalHMM:
@@ -180,7 +220,14 @@ class PrivateGibbsHMM(Mechanism):
             categories=self.categories,
             emission_prior=self.emission_prior,
             transition_prior=self.transition_prior,
+            chains=self.chains if self.tied else 1,
         )
+
+    @property
+    def _numbers_of_a_sweep(self) -> int:
+        """How many numbers one released sweep releases."""
+        own = 1 if self.tied else self.chains
+        return len(self.entries) + own * self.states * (sum(self.categories) + self.states)
 
     @property
     def _last_sweeps(self) -> int:
@@ -212,6 +259,7 @@ class PrivateGibbsHMM(Mechanism):
             temperature=self.temperature,
             truncation=self.truncation,
             sweeps=self.sweeps,
+            scan=self.scan,
             unit=self.unit,
         )
 
@@ -277,20 +325,21 @@ class PrivateGibbsHMM(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """One example with noisy histograms and one with tempered updates."""
+        """One example with noisy histograms, one with tempered updates and one with a random scan."""
         small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "released_sweeps": 1}
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
+        scanned = cls(**small | {"states": 2, "entries": (1, 1)}, temperature=25.0, scan=1)
         bug = "the updates are too cold"
         return (
             Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_500),
             Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
+            Example.with_wrong_fields("gibbs-scan", scanned, temperature=1.0, bug=bug, samples=1_500),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """All records zero, and the same with the first `group` records in the last categories."""
         group = positive_integer(group=group)
         records_outside_group(group, self.n)
-        cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
 
         def dataset(changed: int) -> Dataset:
             def build() -> FloatArray:
@@ -307,7 +356,7 @@ class PrivateGibbsHMM(Mechanism):
                 descriptions=(f"{among} of zeros", f"{among} of the last categories"),
                 datasets=(dataset(0), dataset(group)),
                 draw=one_by_one(self),
-                width=self._last_sweeps * cells + 1,
+                width=self._last_sweeps * self._numbers_of_a_sweep + 1,
             ),
         )
 
@@ -337,7 +386,9 @@ class PrivateGibbsHMM(Mechanism):
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
         chain = self._chain(statistic, rng)
-        scores = (statistic * np.log(chain.emissions[-1])[chain.states[-1]]).sum()
+        emissions = np.log(chain.emissions[-1]).reshape(-1, self.states, statistic.shape[1])
+        own = np.arange(len(statistic)) * len(emissions) // len(statistic)
+        scores = (statistic * emissions[own, chain.states[-1]]).sum()
         notes = CuratorNotes(title="the last sweep", facts={"log likelihood for each record": scores / self.n})
         draws = {"states": chain.states, "emissions": chain.emissions, "transitions": chain.transitions}
         return DrawsWithNotes(draws=draws, notes=notes)
@@ -360,21 +411,13 @@ class PrivateGibbsHMM(Mechanism):
         SchemaError
             If the data have another shape or number of records.
         """
-        rows = self._rows(data)
-        codes = [domain.clean(column) for domain, column in zip(self._domains, rows.T, strict=True)]
+        codes = category_codes(data, self.categories, self.n, named_by="entries")
         steps = np.repeat(np.arange(len(self.entries)), self.entries)
-        return self.model.histograms(steps, np.column_stack(codes).astype(np.int64), len(self.entries))
+        return self.model.histograms(steps, codes, len(self.entries))
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
-        facts: dict[str, object] = {}
-        for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
-            facts |= {
-                f"feature {feature}, {reason}": count for reason, count in domain.count_problems([column]).items()
-            }
-        return CuratorNotes(
-            title=f"{count_noun(self.n, 'row')} of {count_noun(len(self.categories), 'code')}", facts=facts
-        )
+        return category_problems(data, self.categories, self.n, named_by="entries")
 
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
         """The log likelihood of further histograms under a release, for example of steps that were left out.
@@ -391,19 +434,32 @@ class PrivateGibbsHMM(Mechanism):
         numpy.ndarray of float
             The log of each step's likelihood averaged over the released sweeps, in nats, shape (steps,).
         """
-        return self.model.log_predictive(Chain(**release.draws), histograms)
+        chain = Chain(**release.draws)
+        if self.tied:
+            return self.model.log_predictive(chain, histograms)
+        parts = zip(_chains_of(chain), np.split(histograms, self.chains), strict=True)
+        return np.concatenate([self.model.log_predictive(one, part) for one, part in parts])
 
     def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
+        """The released sweeps: of all chains together, or of each by itself and joined along a further axis."""
+        options: dict[str, Any] = {}
         if self.temperature is not None:
-            return self.model.sample(
-                histograms,
-                self.sweeps,
-                self._last_sweeps,
-                source,
-                temperature=self.temperature,
-                truncation=self.truncation,
-            )
-        return self.model.sample(self._noisy(histograms, source), self.sweeps, self._last_sweeps, source)
+            options = {"temperature": self.temperature, "truncation": self.truncation}
+        else:
+            histograms = self._noisy(histograms, source)
+        updated: list[NDArray[np.bool_] | None] = [None] * self.chains
+        if self.scan is not None:
+            scans = random_scans(np.array(self.entries) > 0, self.scan, self.sweeps, source)
+            updated = [scans] if self.tied else list(np.split(scans, self.chains, axis=1))
+        if self.tied:
+            return self.model.sample(histograms, self.sweeps, self._last_sweeps, source, updated=updated[0], **options)
+        parts = zip(np.split(histograms, self.chains), updated, strict=True)
+        return _joined(
+            [
+                self.model.sample(part, self.sweeps, self._last_sweeps, source, updated=own, **options)
+                for part, own in parts
+            ]
+        )
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
         """Histograms with noise in the steps that hold records, projected to counts of the public number of records."""
@@ -413,19 +469,23 @@ class PrivateGibbsHMM(Mechanism):
         parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 
-    @property
-    def _domains(self) -> list[Domain]:
-        """The domain of each feature; values that are missing or out of range count as category 0."""
-        return [
-            Domain(low=0.0, high=count - 1.0, missing=0.0, integer_valued=True, outside_is_missing=True)
-            for count in self.categories
-        ]
 
-    def _rows(self, data: Any) -> FloatArray:
-        rows = table(data, len(self.categories))
-        if len(rows) != self.n:
-            raise SchemaError(f"n = {self.n} records were declared by entries, the data hold {len(rows)}")
-        return rows
+def _joined(chains: list[Chain]) -> Chain:
+    """Chains with probabilities of their own as one value: states side by side, probabilities along a further axis."""
+    return Chain(
+        states=np.concatenate([chain.states for chain in chains], axis=1),
+        emissions=np.stack([chain.emissions for chain in chains], axis=1),
+        transitions=np.stack([chain.transitions for chain in chains], axis=1),
+    )
+
+
+def _chains_of(joined: Chain) -> list[Chain]:
+    """The chains that `_joined` joined."""
+    count = joined.emissions.shape[1]
+    return [
+        Chain(states=states, emissions=joined.emissions[:, k], transitions=joined.transitions[:, k])
+        for k, states in enumerate(np.split(joined.states, count, axis=1))
+    ]
 
 
 def _entries(entries: Any) -> tuple[int, ...]:

@@ -1,50 +1,24 @@
 """Which mechanism to choose: expected errors at one target and one n, on simulated data. No private data are seen."""
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, positive_integer
-from privsample._value import frozen_value
+from privsample._checks import FloatArray, flag, generator, positive_integer
 from privsample.accounting.targets import Target
 from privsample.distributions.models.base import Model
-from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.errors import UnreachableTarget
-from privsample.mechanisms.noise.statistics import NoisyStatistics
-from privsample.mechanisms.posterior.conjugate import (
-    ConcentratedPosterior,
-    DiffusedPosterior,
-    DirectPosterior,
-    PosteriorMechanism,
+from privsample.distributions.parametric.conjugate import Beta, Gamma, Normal, PosteriorDistribution
+from privsample.distributions.parametric.truncated import TruncatedDistribution
+from privsample.simulations.experiments.compare_candidates import Drawable, candidates
+from privsample.simulations.experiments.comparison import (
+    Comparison,
+    ComparisonTable,
+    comparison_table,
+    standard_error,
 )
 
 _LEVELS = (np.arange(32) + 0.5) / 32
-Released = Callable[[FloatArray, np.random.Generator], PosteriorDistribution]
-
-
-@frozen_value
-class Comparison:
-    """One mechanism at the target: what it releases, how far that is from the true posterior, and from the truth.
-
-    relative_entropy: mean KL(true posterior || released distribution) in nats. error: mean absolute distance of one
-    released draw from the parameter that made the data (mean over coordinates). floor: the same for one draw of the
-    true posterior. Simulated records are clipped as real ones are, and what that costs is in all numbers. All are NaN
-    where the target cannot be met; `reason` then says why.
-    """
-
-    name: str
-    parameter: str
-    amount: float
-    relative_entropy: float = np.nan
-    error: float = np.nan
-    floor: float = np.nan
-    reason: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """error / floor: 1 where privacy costs no accuracy."""
-        return self.error / self.floor
+_FINE = (np.arange(256) + 0.5) / 256
 
 
 def compare(
@@ -54,12 +28,14 @@ def compare(
     target: Target,
     draws: int = 1,
     simulations: int = 200,
+    plug_in: bool = False,
     rng: np.random.Generator | None = None,
-) -> tuple[Comparison, ...]:
-    """Compare the posterior mechanisms at one privacy target by their errors on simulated data.
+) -> ComparisonTable:
+    """Compare the mechanisms that release a model's posterior by their errors at one target, on simulated data.
 
-    The direct, diffused and concentrated posterior and two noisy statistics are calibrated to the target. Parameters
-    are simulated from the prior and data from the model, the same for every mechanism; no private data are read.
+    The direct, diffused, concentrated and tempered posteriors, two noisy statistics and, for categories, randomized
+    response are calibrated to the target. Parameters are simulated from the prior and data from the model, the same for
+    every mechanism; no private data are read.
 
     Parameters
     ----------
@@ -74,109 +50,107 @@ def compare(
         because drawing from it is post-processing.
     simulations : int, default 200
         Number of simulated datasets, >= 1.
+    plug_in : bool, default False
+        Use the plug-in posterior of every noisy statistic. By default the noise-aware posterior is used where it
+        exists, as an analyst would; for clipped sums it takes about a second for each dataset.
     rng : numpy.random.Generator, optional
         Generator of the simulations; by default seeded by the operating system.
 
     Returns
     -------
-    tuple of Comparison
-        One row for each mechanism, with its calibrated parameter and its errors; NaN if it cannot meet the target.
+    ComparisonTable
+        One row for each mechanism, with its calibrated parameter, its errors and their standard errors; NaN if it
+        cannot meet the target or does not apply to the model, with the reason. `best` is the row with the smallest
+        error, `rivals` are those within chance of it, and `statement.sentence` says so in words.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a model, `target` is not a target, or `rng` is not a generator.
+    ValueError
+        If a number is below 1.
 
     Notes
     -----
-    A noisy statistic has the noise that suits it (discrete Laplace for counts) or Gaussian noise. It is projected to
-    feasible values, and its plug-in posterior is compared. Bernoulli, categorical and Poisson statistics are simulated
+    A noisy statistic has the noise that suits it (discrete Laplace for counts) or Gaussian noise. The tempered
+    posterior is truncated to the central 99 percent of the prior. Randomized response needs no trusted curator; its
+    plug-in posterior is that of the estimated frequencies. Bernoulli, categorical and Poisson statistics are simulated
     exactly at any n; exponential and normal statistics exactly up to n = 20,000 and by a normal approximation beyond.
-    With `fractional` the simulated records are 0 and 1.
+    With `fractional` the simulated records are 0 and 1. The true posterior, from which distances are measured, ignores
+    that records were clipped. A noise-aware posterior models the clipping: where many records are clipped, it is far
+    from the true posterior, and its error is smaller. A mechanism is within chance of the best if its error, over the
+    same data, is larger by at most three standard errors of the difference.
 
     Examples
     --------
     >>> import numpy as np
     >>> import privsample as ps
-    >>> rows = ps.compare(
+    >>> table = ps.compare(
     ...     model=ps.BetaBernoulli(alpha=6, beta=12),
     ...     n=100,
     ...     target=ps.DP(epsilon=1, delta=1e-6),
     ...     simulations=5,
     ...     rng=np.random.default_rng(1),
     ... )
-    >>> [row.name for row in rows]
-    ['direct', 'diffused', 'concentrated', 'noisy', 'noisy, Gaussian']
+    >>> [row.name for row in table][:4]
+    ['direct', 'diffused', 'concentrated', 'tempered']
+    >>> table.best.name in table.statement.sentence
+    True
     """
     n, simulations = positive_integer(n=n), positive_integer(simulations=simulations)
+    draws, plug_in = positive_integer(draws=draws), flag(plug_in=plug_in)
     source = generator(rng) if rng is not None else np.random.default_rng()
-    found = [_calibrated(name, model, n, target, positive_integer(draws=draws)) for name in _CANDIDATES]
-    distributions: dict[str, Released] = {
-        row.name: distribution for row, distribution in found if distribution is not None
-    }
-    entropies = dict.fromkeys(distributions, 0.0)
-    errors = dict.fromkeys(["", *distributions], 0.0)
-    for _ in range(simulations):
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be one of privsample's models, got {type(model).__name__}")
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    found = candidates(model, n, target, draws, plug_in=plug_in)
+    offered = {row.name: candidate for row, candidate in found if candidate is not None}
+    entropies = {name: np.empty(simulations) for name in offered}
+    errors = {name: np.empty(simulations) for name in offered}
+    floor = np.empty(simulations)
+    for k in range(simulations):
         theta = model.prior.sample(1, source)[0]
         statistic = model.simulate_statistic(theta, n, source)
         posterior = model.posterior(statistic, n)
-        errors[""] += _distance(posterior, theta, source) / simulations
-        for name, distribution in distributions.items():
-            released = distribution(statistic, source)
-            entropies[name] += posterior.relative_entropy(released) / simulations
-            errors[name] += _distance(released, theta, source) / simulations
-    return tuple(_filled(row, entropies, errors) for row, _ in found)
+        floor[k] = _distance(posterior, theta, source)
+        for name, candidate in offered.items():
+            released = candidate(statistic, source)
+            entropies[name][k] = _relative_entropy(posterior, released, source)
+            errors[name][k] = _distance(released, theta, source)
+    rows = [
+        row if candidate is None else _with_entropy(row, entropies[row.name], float(floor.mean()), candidate.inference)
+        for row, candidate in found
+    ]
+    return comparison_table(rows, errors, paired=True, simulations=simulations)
 
 
-def _distance(distribution: PosteriorDistribution, theta: FloatArray, rng: np.random.Generator) -> float:
-    """Expected absolute error of a draw: over evenly spread quantiles; over draws where the parameter is a vector."""
-    points = distribution.sample(len(_LEVELS), rng) if distribution.mean.ndim else distribution.quantile(_LEVELS)
+def _distance(distribution: Drawable, theta: FloatArray, rng: np.random.Generator) -> float:
+    """Expected absolute error of a draw: over evenly spread quantiles where they are closed forms, else over draws."""
+    if isinstance(distribution, Beta | Gamma | Normal):
+        points = distribution.quantile(_LEVELS)
+    else:
+        points = distribution.sample(len(_LEVELS), rng)
     return float(np.abs(points - theta).mean())
 
 
-def _filled(row: Comparison, entropies: dict[str, float], errors: dict[str, float]) -> Comparison:
-    if row.name not in entropies:
-        return row
-    return Comparison(
-        name=row.name,
-        parameter=row.parameter,
-        amount=row.amount,
-        relative_entropy=entropies[row.name],
-        error=errors[row.name],
-        floor=errors[""],
+def _relative_entropy(posterior: PosteriorDistribution, released: Drawable, rng: np.random.Generator) -> float:
+    """KL(posterior || released): in closed form within a family, otherwise over quantiles or draws of the posterior."""
+    if isinstance(released, PosteriorDistribution) and type(released) is type(posterior):
+        return posterior.relative_entropy(released)
+    if isinstance(released, TruncatedDistribution):
+        return np.inf  # the posterior has mass outside of the public bounds
+    points = posterior.sample(len(_FINE), rng) if posterior.mean.ndim else posterior.quantile(_FINE)
+    return max(float((posterior.log_density(points) - released.log_density(points)).mean()), 0.0)
+
+
+def _with_entropy(row: Comparison, entropies: FloatArray, floor: float, inference: str) -> Comparison:
+    """The row with its mean relative entropy, its standard error (NaN if the mean is infinite), and the inference."""
+    deviation = standard_error(entropies) if np.isfinite(entropies).all() else np.nan
+    return replace(
+        row,
+        relative_entropy=float(entropies.mean()),
+        relative_entropy_standard_error=deviation,
+        floor=floor,
+        inference=inference,
     )
-
-
-_CANDIDATES: dict[str, tuple[Any, str, dict[str, str]]] = {
-    "direct": (DirectPosterior, "", {}),
-    "diffused": (DiffusedPosterior, "data_weight", {}),
-    "concentrated": (ConcentratedPosterior, "prior_weight", {}),
-    "noisy": (NoisyStatistics, "scale", {}),
-    "noisy, Gaussian": (NoisyStatistics, "scale", {"noise": "gaussian"}),
-}
-
-
-def _calibrated(name: str, model: Model, n: int, target: Target, draws: int) -> tuple[Comparison, Released | None]:
-    cls, parameter, options = _CANDIDATES[name]
-    noisy = cls is NoisyStatistics
-    try:
-        made = cls.calibrate(model=model, n=n, target=target, draws=1 if noisy else draws, **options)
-        distribution = _noisy_law(made) if noisy else _posterior_law(made)
-    except UnreachableTarget as error:
-        return Comparison(name=name, parameter=parameter, amount=np.nan, reason=str(error)), None
-    amount = float(getattr(made, parameter)) if parameter else np.nan
-    return Comparison(name=name, parameter=parameter, amount=amount), distribution
-
-
-def _posterior_law(made: PosteriorMechanism) -> Released:
-    weights = {f: getattr(made, f) for f in ("data_weight", "prior_weight") if hasattr(made, f)}
-
-    def distribution(statistic: FloatArray, rng: np.random.Generator) -> PosteriorDistribution:  # noqa: ARG001
-        return made.model.posterior(statistic, made.n, **weights)
-
-    return distribution
-
-
-def _noisy_law(made: NoisyStatistics) -> Released:
-    model, n = made.model, made.n
-
-    def distribution(statistic: FloatArray, rng: np.random.Generator) -> PosteriorDistribution:
-        noisy = statistic + made.distribution.sample(np.shape(statistic), rng)
-        return model.posterior(model.feasible(noisy, n), n)
-
-    return distribution

@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from privsample._checks import FloatArray
 from privsample.distributions.domains import Domain
 from privsample.mechanisms.base import Mechanism
 
 _RECORDS = 1_000  # where the number of records is not public
 
 
-def noise_error(mechanism: Mechanism, *, simulations: int, rng: np.random.Generator) -> float:
-    """The mean absolute difference between a released number and the statistic or the sum without noise.
+def noise_errors(mechanism: Mechanism, *, simulations: int, rng: np.random.Generator) -> FloatArray:
+    """The mean absolute differences between the released numbers and the statistic or the sum without noise.
 
     Parameters
     ----------
@@ -25,8 +26,8 @@ def noise_error(mechanism: Mechanism, *, simulations: int, rng: np.random.Genera
 
     Returns
     -------
-    float
-        In the statistic's unit.
+    numpy.ndarray of float
+        One for each release, in the statistic's unit, shape (simulations,).
 
     Raises
     ------
@@ -41,17 +42,17 @@ def noise_error(mechanism: Mechanism, *, simulations: int, rng: np.random.Genera
     --------
     >>> from privsample import GaussianMechanism
     >>> made = GaussianMechanism(sensitivity=1, noise_std=2)
-    >>> bool(1.4 < noise_error(made, simulations=2000, rng=np.random.default_rng(7)) < 1.8)
+    >>> bool(1.4 < noise_errors(made, simulations=2000, rng=np.random.default_rng(7)).mean() < 1.8)
     True
     """
-    total = 0.0
-    for _ in range(simulations):
+    errors = np.empty(simulations)
+    for k in range(simulations):
         statistic = mechanism._statistic(_simulated(mechanism, rng))
         draws = list(mechanism._draw_checked(statistic, rng).draws.values())
         if len(draws) != 1 or not _is_noisy_copy(statistic, draws[0]):
             raise TypeError(_refusal(mechanism))
-        total += float(np.abs(draws[0] - statistic).mean()) / simulations
-    return total
+        errors[k] = np.abs(draws[0] - statistic).mean()
+    return errors
 
 
 def _is_noisy_copy(statistic: Any, draw: Any) -> bool:

@@ -47,9 +47,11 @@ def _noisy_chain(seed: int, sweeps: int) -> tuple[Chain, PrivateGibbsHMM]:
     return by_delay(Chain(**release.draws)), made
 
 
-def by_delay(chain: Chain) -> Chain:
-    """The same with states numbered by how many flights come late in them."""
-    order = np.argsort(late(chain), kind="stable")
+def by_delay(
+    chain: Chain, categories: tuple[int, ...] = CATEGORIES, delay: int = list(FEATURES).index("delay")
+) -> Chain:
+    """The same with states numbered by how many flights come late in them; `delay` is the place of that feature."""
+    order = np.argsort(late(chain, categories, delay), kind="stable")
     return Chain(
         states=np.argsort(order)[chain.states],
         emissions=chain.emissions[:, order],
@@ -63,9 +65,11 @@ def most_frequent(chain: Chain) -> NDArray[np.int64]:
     return np.argmax(counts, axis=0)
 
 
-def late(chain: Chain) -> FloatArray:
-    """In each state the share of flights an hour late or cancelled, (states,)."""
-    start = sum(CATEGORIES[: list(FEATURES).index("delay")])
+def late(
+    chain: Chain, categories: tuple[int, ...] = CATEGORIES, delay: int = list(FEATURES).index("delay")
+) -> FloatArray:
+    """In each state the share of flights an hour late or cancelled, (states,); `delay` is the place of that feature."""
+    start = sum(categories[:delay])
     shares: FloatArray = chain.emissions.mean(axis=0)[:, start + 3 : start + 5].sum(axis=1)
     return shares
 

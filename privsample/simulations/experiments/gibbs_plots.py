@@ -76,6 +76,49 @@ def bars(
         axes.grid(visible=False, axis="y")
 
 
+def weeks(figure: Any, names: Sequence[str], states: NDArray[np.int64], shares: Sequence[float]) -> None:
+    """Plot the state of each week, one row for each region, (regions, weeks); `shares` are the legend's numbers."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    axes, count = figure.subplots(), len(shares)
+    colours = ListedColormap(_STATES[:count])
+    axes.pcolormesh(
+        np.arange(states.shape[1] + 1) + 0.5,
+        np.arange(len(names) + 1) - 0.5,
+        states,
+        cmap=colours,
+        vmin=-0.5,
+        vmax=count - 0.5,
+        edgecolors="white",
+        linewidth=0.4,
+    )
+    axes.set(xlabel="week of 2013", ylabel="carrier")
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    keys = [
+        Patch(color=colour, label=f"state {k + 1}: {share:.1%} late")
+        for k, (colour, share) in enumerate(zip(_STATES, shares, strict=False))
+    ]
+    words = "flights an hour late or cancelled in the records, in the weeks of each state"
+    figure.legend(handles=keys, loc="outside upper center", ncols=count, title=words, title_fontsize=9)
+
+
+def ties(figure: Any, epsilons: Sequence[float], gaps: NDArray[Any], errors: NDArray[Any]) -> None:
+    """Plot what common probabilities gain in held-out log likelihood, against epsilon."""
+    axes = figure.subplots()
+    axes.axhline(0.0, color=GREY, linewidth=1)
+    axes.errorbar(epsilons, gaps, yerr=2 * errors, fmt="o-", color=BLUE, capsize=3, markersize=4)
+    axes.set(
+        xscale="log", xlabel="ε (nats)", ylabel="common - own probabilities:\nheld-out log likelihood per flight (nats)"
+    )
+    axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+    axes.minorticks_off()
+    axes.set_title("above zero: common probabilities are better (bars: ± 2 standard errors)", fontsize=9)
+
+
 def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
     """What privacy costs in held-out log likelihood, against epsilon: noisy histograms and tempered sweeps."""
     styles = {

@@ -171,7 +171,8 @@ def _describe(columns: Columns) -> Statement:
         f"log 2/(2 log(1/L)) = {expected:.2f} for steps that contract by L = {contraction:.2f}. By Theorem 5 as "
         f"published the numbers are {table['steps_theorem_5'][0]:g} and {table['steps_theorem_5'][-1]:g}. "
         f"Without strong convexity each doubling of d multiplies the number by {growth:.2f}, from "
-        f"{table['steps_convex'][0]:,.0f} to {table['steps_convex'][-1]:,.0f}. Descents from a uniform start were drawn: the excess of the objective over "
+        f"{table['steps_convex'][0]:,.0f} to {table['steps_convex'][-1]:,.0f}. Descents from a "
+        f"uniform start were drawn: the excess of the objective over "
         f"its minimum, averaged over the dimensions, is {ratio:.2f} ± {error:.2f} times that of the same descents "
         "without noise.",
         (

@@ -1,0 +1,141 @@
+"""Rows of a comparison by simulated errors, and the sentence about the smallest error that follows from them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import final, overload
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._value import frozen_value
+from privsample.simulations.experiments.findings import CLEAR, Finding, Statement, compared, in_words
+
+
+@frozen_value
+class Comparison:
+    """One mechanism at the target: what it releases, and its errors with their standard errors over the simulations.
+
+    relative_entropy: mean KL(true posterior || released distribution) in nats, +inf if the released distribution
+    excludes values that the posterior allows. error: mean absolute distance of one released draw from the parameter
+    that made the data (mean over coordinates). floor: the same for one draw of the true posterior. excess: how much
+    larger the error is than the smallest one of the table, over the same simulated data. inference: how the analyst
+    gets the distribution from a noisy statistic. Simulated records are clipped as real ones are, and what that costs is
+    in all numbers. All are NaN if the target cannot be met; `reason` then says why.
+    """
+
+    name: str
+    parameter: str
+    amount: float
+    relative_entropy: float = np.nan
+    error: float = np.nan
+    floor: float = np.nan
+    reason: str = ""
+    relative_entropy_standard_error: float = np.nan
+    error_standard_error: float = np.nan
+    excess: float = np.nan
+    excess_standard_error: float = np.nan
+    inference: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """error / floor: 1 where privacy costs no accuracy."""
+        return self.error / self.floor
+
+    @property
+    def within_chance(self) -> bool:
+        """True if the excess over the smallest error is not above zero by more than 3 of its standard errors."""
+        return not self.reason and not Finding("", self.excess, self.excess_standard_error).clear
+
+
+@final
+@frozen_value
+class ComparisonTable(Sequence[Comparison]):
+    """The rows of a comparison in the order of the mechanisms, and the sentence about the smallest error."""
+
+    rows: tuple[Comparison, ...]
+    simulations: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Comparison: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Comparison, ...]: ...
+    def __getitem__(self, place: int | slice) -> Comparison | tuple[Comparison, ...]:
+        return self.rows[place]
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.rows)
+
+    @property
+    def best(self) -> Comparison | None:
+        """The row with the smallest error; None if no mechanism meets the target."""
+        return min((row for row in self.rows if not row.reason), key=lambda row: row.error, default=None)
+
+    @property
+    def rivals(self) -> tuple[Comparison, ...]:
+        """The other rows whose errors differ from the smallest by no more than chance explains, smallest first."""
+        others = [row for row in self.rows if row.within_chance and row is not self.best]
+        return tuple(sorted(others, key=lambda row: row.error))
+
+    @property
+    def statement(self) -> Statement:
+        """The sentence about the smallest error, computed from the rows, with the difference on which it rests."""
+        best = self.best
+        if best is None:
+            return Statement("No mechanism meets the target.", ())
+        smallest = f"{best.error:.3g} ± {best.error_standard_error:.2g}"
+        others = sorted((row for row in self.rows if not row.reason and row is not best), key=lambda row: row.excess)
+        if not others:
+            return Statement(f"Only {best.name} meets the target; its error is {smallest} (± standard error).", ())
+        nearest = others[0]
+        found = compared(f"{nearest.name} - {best.name}", nearest.excess, nearest.excess_standard_error)
+        lead = f"{nearest.excess:.3g} ± {nearest.excess_standard_error:.2g}"
+        if found.compared:
+            sentence = (
+                f"{best.name} has the smallest error, {smallest}; {nearest.name} is next, {lead} above it, which is "
+                f"more than {CLEAR:g} standard errors."
+            )
+            return Statement(sentence, (found,))
+        names = [row.name for row in self.rivals]
+        sentence = (
+            f"{best.name} has the smallest mean error, {smallest}, but within chance: {nearest.name} is {lead} above "
+            f"it, at most {CLEAR:g} standard errors. {self.simulations} simulations do not tell which of "
+            f"{in_words([best.name, *names])} is best."
+        )
+        return Statement(sentence, (found,))
+
+
+def comparison_table(
+    rows: Sequence[Comparison], errors: Mapping[str, FloatArray], *, paired: bool, simulations: int
+) -> ComparisonTable:
+    """Fill in the errors of rows and their excess over the smallest, from the error in every simulation by name.
+
+    `errors` holds arrays of shape (simulations,); a row without one keeps its NaN. `paired` says that simulation k has
+    the same data for all names, so that the standard error of an excess is that of the differences.
+    """
+    if not errors:
+        return ComparisonTable(rows=tuple(rows), simulations=simulations)
+    least = min(errors.values(), key=lambda each: float(each.mean()))
+
+    def excess(each: FloatArray) -> tuple[float, float]:
+        if each is least:
+            return 0.0, 0.0
+        deviation = standard_error(each - least) if paired else np.hypot(standard_error(each), standard_error(least))
+        return float(each.mean() - least.mean()), float(deviation)
+
+    filled = []
+    for row in rows:
+        if row.name in errors:
+            each = errors[row.name]
+            above, deviation = excess(each)
+            row = replace(row, error=float(each.mean()), error_standard_error=standard_error(each), excess=above)  # noqa: PLW2901
+            row = replace(row, excess_standard_error=deviation)  # noqa: PLW2901
+        filled.append(row)
+    return ComparisonTable(rows=tuple(filled), simulations=simulations)
+
+
+def standard_error(values: FloatArray) -> float:
+    """Standard error of the mean, with n - 1 degrees of freedom; +inf for a single value, which does not tell it."""
+    return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else np.inf
