@@ -81,12 +81,6 @@ def test_scans_of_several_chains(rng):
     for tied in (True, False):
         steps = {"entries": (4, 0, 6, 5, 4, 3), "chains": 2, "states": 7}
         fields = GIVEN | steps | {"sweeps": 200, "released_sweeps": 200}
-            "entries": (4, 0, 6, 5, 4, 3),
-            "sweeps": 200,
-            "released_sweeps": 200,
-            "chains": 2,
-            "states": 7,
-        }
         made = PrivateGibbsHMM(**fields, temperature=1e6, scan=2, tied=tied)
         rows = np.zeros((22, 2))
         moved = np.diff(made.release(rows, rng=rng)["states"], axis=0) != 0

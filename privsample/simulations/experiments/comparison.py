@@ -8,7 +8,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.simulations.experiments.findings import CLEAR, Finding, Statement, compared, in_words
+from privsample.simulations.experiments.findings import CLEAR, Finding, Statement, compared, join_names
 
 
 @frozen_value
@@ -102,7 +102,7 @@ class ComparisonTable(Sequence[Comparison]):
         sentence = (
             f"{best.name} has the smallest mean error, {smallest}, but within chance: {nearest.name} is {lead} above "
             f"it, at most {CLEAR:g} standard errors. {self.simulations} simulations do not tell which of "
-            f"{in_words([best.name, *names])} is best."
+            f"{join_names([best.name, *names])} is best."
         )
         return Statement(sentence, (found,))
 
