@@ -174,7 +174,7 @@ def test_a_function_of_the_data():
     mechanism = of(ps.ExponentialMechanism, candidates=NAMES, rate=1e4, relation=ps.ReplaceOne(n=4), utility=utility)
     release = mechanism.release(["green", "red", "green", "blue"])
     assert mechanism.selected(release) == ("green",)
-    assert release.coords == {"candidate": NAMES}
+    assert release.coords == {"category": NAMES}
     with pytest.raises(TypeError, match="a function cannot be saved"):
         release.to_json()
     with pytest.raises(TypeError, match="worst neighbours of a function are not known"):
@@ -206,6 +206,13 @@ def test_calibration(cls):
     assert noisy.scale == pytest.approx(2.0)
     with pytest.raises(TypeError, match="utility must be a Utility"):
         cls.calibrate(candidates=NUMBERS, utility=3, target=ps.DP(epsilon=1))
+
+
+def test_plots_and_tables_name_the_candidates():
+    release = of(ps.PermuteAndFlip, candidates=NAMES, draws=50).release([0.0, 1.0, 0.5])
+    labels = [label.get_text() for label in release.plot().get_xticklabels()]
+    assert labels == list(NAMES)
+    assert ps.Release.from_json(release.to_json()) == release
 
 
 def test_accounts():

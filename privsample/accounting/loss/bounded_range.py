@@ -35,8 +35,8 @@ class BoundedRangeEnvelope(Envelope):
 
     @property
     def curve_cost(self) -> float:
-        """Proportional to the number of terms, if there are several draws."""
-        return 50.0 if self.draws == 1 else 50.0 + self.draws**2 / 50
+        """Grows with the number of terms, the square of the number of draws."""
+        return 50.0 if self.draws == 1 else 50.0 + self.draws**2 / 2
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest Rényi divergence: S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), e the

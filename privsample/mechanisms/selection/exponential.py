@@ -82,6 +82,7 @@ class CandidateSelection(Mechanism):
     utility: Utility
     relation: Relation
     draws: int
+    command = _COMMAND
 
     @property
     @abstractmethod
@@ -193,7 +194,7 @@ class CandidateSelection(Mechanism):
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         del data
-        return {"candidate": tuple(map(str, self.candidates))} if isinstance(self.candidates[0], str) else {}
+        return {"category": tuple(map(str, self.candidates))} if isinstance(self.candidates[0], str) else {}
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.utility.totals(data, self.candidates, self.relation)
@@ -252,6 +253,27 @@ def _checked_candidates(given: Any) -> Candidates:
     return named
 
 
+class RatedSelection(CandidateSelection):
+    """Base class: selections whose probabilities depend on e^(rate u), u the utilities."""
+
+    __slots__ = ()
+    rate: float
+    free_parameters = (FreeParameter(name="rate", upper=_MOST_RANGE, value=_rate, advice=_ADVICE),)
+
+    def __post_init__(self) -> None:
+        set_fields(self, rate=positive(rate=self.rate))
+        _normalize(self)
+
+    @property
+    def loss_range(self) -> float:
+        """Rate times the largest difference of the changes of two candidates' utilities, in nats."""
+        return float(product_up(self.rate, self.utility.change_range(self.relation)))
+
+    @property
+    def _unit(self) -> float:
+        return 1.0 / self.rate
+
+
 def _examples(cls: Any, name: str) -> tuple[Example, ...]:
     """The examples of a class with a rate."""
     stated = cls(candidates=_CANDIDATES, rate=1.0, utility=StatedUtility(sensitivity=0.5))
@@ -264,7 +286,7 @@ def _examples(cls: Any, name: str) -> tuple[Example, ...]:
 
 
 @frozen_value
-class ExponentialMechanism(CandidateSelection):
+class ExponentialMechanism(RatedSelection):
     """A public candidate, selected with probability proportional to e^(rate u), u its utility for the data.
 
     `release` takes what the utility takes, and releases "selected", the positions of the selected candidates, whole
@@ -311,17 +333,6 @@ class ExponentialMechanism(CandidateSelection):
     utility: Utility = SummedUtility()
     relation: Relation = AddRemove()
     draws: int = 1
-    free_parameters = (FreeParameter(name="rate", upper=_MOST_RANGE, value=_rate, advice=_ADVICE),)
-    command = _COMMAND
-
-    def __post_init__(self) -> None:
-        set_fields(self, rate=positive(rate=self.rate))
-        _normalize(self)
-
-    @property
-    def loss_range(self) -> float:
-        """Rate times the largest difference of the changes of two candidates' utilities, in nats."""
-        return float(product_up(self.rate, self.utility.change_range(self.relation)))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -329,16 +340,12 @@ class ExponentialMechanism(CandidateSelection):
         return _examples(cls, "exponential")
 
     @property
-    def _unit(self) -> float:
-        return 1.0 / self.rate
-
-    @property
     def _flips(self) -> bool:
         return False
 
 
 @frozen_value
-class PermuteAndFlip(CandidateSelection):
+class PermuteAndFlip(RatedSelection):
     """A public candidate, selected by permute-and-flip.
 
     The candidates are visited in random order, and each is accepted with probability e^(rate (u - max u)), u its
@@ -387,26 +394,11 @@ class PermuteAndFlip(CandidateSelection):
     utility: Utility = SummedUtility()
     relation: Relation = AddRemove()
     draws: int = 1
-    free_parameters = (FreeParameter(name="rate", upper=_MOST_RANGE, value=_rate, advice=_ADVICE),)
-    command = _COMMAND
-
-    def __post_init__(self) -> None:
-        set_fields(self, rate=positive(rate=self.rate))
-        _normalize(self)
-
-    @property
-    def loss_range(self) -> float:
-        """Rate times the largest difference of the changes of two candidates' utilities, in nats."""
-        return float(product_up(self.rate, self.utility.change_range(self.relation)))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Examples of stated and of summed utilities; a mutant forgets the factor 2, and one does not clip."""
         return _examples(cls, "permute-and-flip")
-
-    @property
-    def _unit(self) -> float:
-        return 1.0 / self.rate
 
     @property
     def _flips(self) -> bool:
@@ -465,7 +457,6 @@ class ReportNoisyMax(CandidateSelection):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),)
-    command = _COMMAND
 
     def __post_init__(self) -> None:
         if not one_of(self.noise, ("exponential", "gumbel")):
