@@ -171,7 +171,7 @@ def test_hypotheses_that_join_several_values_of_a_record(rng):
 
 
 def test_two_values_of_a_present_record_are_two_changes_apart():
-    """Step 3: under AddRemove the bound is for presence; for values it would be too small, and ReplaceOne's is needed."""
+    """Step 3: the bound under AddRemove is for presence; for values it would be too small."""
     scale = 1.0  # the sum of one record in {-1, 1}, with Laplace noise
     removal = ps.LaplaceAccountant(sensitivity=1, scale=scale)
     output = 10.0
