@@ -1,5 +1,6 @@
 """Target guarantees, and the search for the parameter with the largest cost within a target, by directed rounding."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import field
@@ -12,7 +13,9 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.engine import views
-from privsample.errors import UnreachableTarget
+from privsample.accounting.statement import large_delta
+from privsample.errors import LargeDeltaWarning, UnreachableTarget
+from privsample.relations import Relation
 
 M = TypeVar("M")
 
@@ -189,6 +192,16 @@ class ZCDP(Target):
     def description(self) -> str:
         """The guarantee in one phrase."""
         return f"zCDP of rho {self.rho:g}"
+
+
+def warn_of_large_delta(target: Target, relation: Relation, *, stacklevel: int) -> None:
+    """Warn with LargeDeltaWarning if the target is a DP whose delta is at least 1/n, and n is public.
+
+    `stacklevel` counts from this function, as in `warnings.warn`.
+    """
+    caution = large_delta(relation, target.delta) if isinstance(target, DP) else ""
+    if caution:
+        warnings.warn(caution, LargeDeltaWarning, stacklevel=stacklevel)
 
 
 def unreachable(target: Target, account: Accountant, advice: str) -> UnreachableTarget:

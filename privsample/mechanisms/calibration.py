@@ -1,15 +1,12 @@
 """Calibration: search for the value of a free parameter with the largest cost within a target (directed rounding)."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
-from privsample.accounting.statement import large_delta
-from privsample.accounting.targets import DP, Target, largest, require, smallest, unreachable
-from privsample.errors import LargeDeltaWarning
+from privsample.accounting.targets import Target, largest, require, smallest, unreachable, warn_of_large_delta
 
 M = TypeVar("M")
 Fields = Mapping[str, Any]
@@ -106,9 +103,7 @@ def calibrated(
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
     made = _found(cls, parameters, target, by, given, advice)
-    caution = large_delta(_accountant(made).relation, target.delta) if isinstance(target, DP) else ""
-    if caution:
-        warnings.warn(caution, LargeDeltaWarning, stacklevel=3)
+    warn_of_large_delta(target, _accountant(made).relation, stacklevel=4)
     return made
 
 

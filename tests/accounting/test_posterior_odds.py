@@ -79,6 +79,26 @@ def test_the_gaussian_tail_at_fifty_digits():
     assert true_tail < found
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 30.0])
+def test_tails_of_small_and_large_losses(scale):
+    """Randomized response: its curve is linear in e^epsilon between the kinks at plus and minus its loss."""
+    account = ps.PureAccountant(stated_epsilon=scale)
+    tail = float(account.loss_tail(scale / 2))
+    x, top = np.exp(np.linspace(-scale, scale, 4001)), np.exp(scale / 2)
+    below = x < top * (1 - 1e-12)
+    curve = np.maximum((np.exp(scale) - x) / (1 + np.exp(scale)), 1 - x)
+    least = min((curve[below] / (1 - x[below] / top)).min(), 1.0)
+    assert tail == pytest.approx(least, rel=1e-6)
+    assert tail >= least * (1 - 1e-9)
+    assert account.loss_tail(scale) == 0.0
+
+
+def test_a_loss_beside_which_small_distances_vanish():
+    assert 0.0 <= ps.ZCDPAccountant(rho=1.0).loss_tail(1e9) < 1e-300
+    failing = ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=1e-5)
+    assert 1e-5 <= failing.loss_tail(1e9) <= 1e-5 * (1 + 1e-9)
+
+
 def test_the_odds_are_the_inverse_of_the_tail():
     for account in (GAUSSIAN, ps.ZCDPAccountant(rho=0.1), ps.PureAccountant(stated_epsilon=1.0)):
         for tail in (1e-8, 1e-3, 0.2):
@@ -171,7 +191,7 @@ def test_hypotheses_that_join_several_values_of_a_record(rng):
 
 
 def test_two_values_of_a_present_record_are_two_changes_apart():
-    """Step 3: under AddRemove the bound is for presence; for values it would be too small: ReplaceOne is needed."""
+    """Step 3: the bound under AddRemove is for presence; for values it would be too small."""
     scale = 1.0  # the sum of one record in {-1, 1}, with Laplace noise
     removal = ps.LaplaceAccountant(sensitivity=1, scale=scale)
     output = 10.0

@@ -51,6 +51,16 @@ def test_calibrate_warns_once_and_meets_the_target():
         ps.DiffusedPosterior.calibrate(model=MODEL, n=100, unit="patient", target=target)
 
 
+def test_a_new_ledger_warns_and_an_opened_one_does_not(tmp_path):
+    given = {"budget": ps.DP(1, 0.01), "relation": ps.ReplaceOne(100), "dataset": "d"}
+    with pytest.warns(LargeDeltaWarning, match="is at least 1/n for n = 100") as found:
+        ps.Ledger(tmp_path / "a", **given)
+    assert [one.filename for one in found] == [__file__]
+    assert ps.Ledger(tmp_path / "a").budget == given["budget"]
+    ps.Ledger(tmp_path / "b", **(given | {"relation": ps.ReplaceOne(99)}))
+    ps.Ledger(tmp_path / "c", **(given | {"relation": ps.AddRemove()}))
+
+
 @pytest.mark.parametrize(
     ("cls", "fields", "target"),
     [

@@ -34,7 +34,7 @@ from privsample.accounting.ledger.state import (
     entry_event,
     storable_item,
 )
-from privsample.accounting.targets import Target
+from privsample.accounting.targets import Target, warn_of_large_delta
 from privsample.errors import BudgetExceeded
 from privsample.relations import Relation
 
@@ -74,6 +74,11 @@ class Ledger:
         If an argument has the wrong type.
     FileNotFoundError
         If the file does not exist and `budget`, `relation` or `dataset` is missing.
+
+    Warns
+    -----
+    LargeDeltaWarning
+        If a new ledger has a budget whose delta is at least 1/n, and the number n of records is public.
 
     Notes
     -----
@@ -118,8 +123,10 @@ class Ledger:
                 raise FileNotFoundError(
                     f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well"
                 )
+            settings = Settings(**given)
+            warn_of_large_delta(settings.budget, settings.relation, stacklevel=3)
             with suppress(FileExistsError):  # another process created it first
-                self._log.create(creation_event(Settings(**given), _stamp()))
+                self._log.create(creation_event(settings, _stamp()))
         self._log.check()
         events = self._log.after(None)
         check_chain(self._log.path, None, events)
