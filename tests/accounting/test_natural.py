@@ -293,3 +293,15 @@ def test_the_worst_neighbours_are_those_of_all_datasets():
         truth = ((value(blend) - order * value(p)) / (order - 1) + value(q)).max()
         assert own.rdp(order) == pytest.approx(truth, rel=1e-10)
         assert outer.rdp(order) >= truth * (1 - 1e-10)
+
+
+def test_counts_of_all_sizes_have_the_accounts_of_the_library():
+    """Priors from 1e-3 to 1e4: the worst pair is not lost where a log normalizer cancels inside."""
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        prior, n = 10 ** rng.uniform(-3, 4, 4), int(10 ** rng.uniform(0, 6))
+        weights = (10 ** rng.uniform(-4, 0), 10 ** rng.uniform(0, 2), n)
+        own = account(families.categorical(prior_parameter=prior), weights)
+        builtin = account(ps.DirichletCategorical(tuple(prior)), weights)
+        orders = 1 + (min(builtin.order_limit, 1e4) - 1) * np.array([1e-6, 0.01, 0.3, 0.9, 0.99])
+        assert own.rdp(orders) == pytest.approx(builtin.rdp(orders), rel=1e-10)

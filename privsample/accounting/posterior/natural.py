@@ -6,6 +6,7 @@ the form without cancellation: families.md.
 
 import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +19,34 @@ from privsample.distributions.parametric.natural import LogNormalizer
 from privsample.distributions.posterior_shifts import NaturalShifts
 from privsample.errors import NumericalFailure
 
-_FEW_PAIRS, _MOST_ROWS = 8, 1 << 14  # pairs that are all integrated; pairs times orders that are held at once
+_FEW_PAIRS, _MOST_NUMBERS = 8, 1 << 22  # pairs that are all integrated; numbers that are held at once
 _MOST_PAIRS = 64  # pairs whose privacy curves are computed
 _MOST_VERTICES = 24  # the pairs grow with the cube of this number
-_FINE, _COARSE = np.polynomial.legendre.leggauss(20), np.polynomial.legendre.leggauss(14)
-_NODES = (np.concatenate([_FINE[0], _COARSE[0]]) + 1.0) / 2
-_SPLIT = len(_FINE[0])
-_PANEL_ERROR = 1e-14  # error of one panel relative to the integral, at which it is accepted
 _MOST_PANELS = 1 << 12  # panels of one integral; more are taken for a divergence
 _ULP = float(np.finfo(np.float64).eps)
 _ORDER_ROUNDING, _ROUNDING = 64 * _ULP, 2.0**-43  # see families.md, section 3
 _LINES, _PLACES = 48, 5  # lines and triples of points on which the convexity condition is checked
 _LONGEST_LINE = 64.0  # distance, in differences of two records, up to which a line without boundary is checked
 _CONVEXITY_TOLERANCE = 1e-7  # relative to the covariances
+
+
+class Rule(NamedTuple):
+    """Two Gauss-Legendre rules on [0, 1], and the part of an integral by which they may differ on one panel."""
+
+    nodes: FloatArray
+    fine: FloatArray
+    coarse: FloatArray
+    error: float
+
+
+def _rule(fine: int, coarse: int, error: float) -> Rule:
+    """The rules with these numbers of nodes, all nodes of the finer rule first."""
+    (x, v), (y, w) = (np.polynomial.legendre.leggauss(count) for count in (fine, coarse))
+    return Rule((np.concatenate([x, y]) + 1.0) / 2, v / 2, w / 2, error)
+
+
+_ACCURATE, _FAST = _rule(20, 14, 1e-12), _rule(10, 6, 1e-3)
+_SELECTED = 0.02  # pairs whose fast integral is within this part of the largest are integrated accurately
 
 
 @frozen_value
@@ -123,7 +139,7 @@ class NaturalNeighbours(Memo):
         """The Rényi curve of one pair, at orders of any shape."""
         flat = np.asarray(orders, dtype=np.float64).ravel()
         found, below = np.full(len(flat), np.inf), flat < self.limit_of(pair)
-        found[below] = self._divergences(flat[below], np.full(int(below.sum()), pair))
+        found[below] = self._divergences(flat[below], np.full(int(below.sum()), pair), _ACCURATE)
         return checked_divergence(found).reshape(np.shape(orders))
 
     def limit_of(self, pair: int) -> float:
@@ -147,19 +163,30 @@ class NaturalNeighbours(Memo):
         for k, step in enumerate(self.step):
             sign = 1.0 if tuple(step) > tuple(-step) else -1.0  # both orders of a pair have the same direction
             logs = self._normalizer.values(np.array([self.first[k], self.second[k]]))
+            reverse = places[tuple(ends[1][k].tolist())]
+            offset = self._offset(k) if sign > 0 else -self._offset(reverse)
             found.append(
                 NaturalPair(
                     family=self,
                     place=k,
-                    reverse_place=places[tuple(ends[1][k].tolist())],
+                    reverse_place=reverse,
                     direction=sign * step / unit + 0.0,
                     scale=sign * unit,
-                    offset=float(logs[0] - logs[1]),
-                    offset_error=float(16 * _ULP * np.abs(logs).sum()),
+                    offset=offset,
+                    offset_error=float(16 * _ULP * np.abs(logs).sum() + abs(logs[0] - logs[1] - offset)),
                     log_tails=tails,
                 )
             )
         return tuple(found)
+
+    def _offset(self, pair: int) -> float:
+        """C(P) - C(Q), as the integral of the mean of the loss's linear part; its difference to the values is an error.
+
+        The values of C may cancel inside a user's function, which their size does not show.
+        """
+        t = _ACCURATE.nodes[: len(_ACCURATE.fine), None]
+        means = self._normalizer.gradients(self.second[pair] + t * self.step[pair]) @ self.step[pair]
+        return float(means @ _ACCURATE.fine)
 
     @property
     def known_for_each_epsilon(self) -> bool:
@@ -190,38 +217,29 @@ class NaturalNeighbours(Memo):
         return float(order / 2 * (self.step**2).sum(axis=1).max() * largest * (1 + _ROUNDING))
 
     def _largest(self, orders: FloatArray) -> FloatArray:
-        """Largest divergence of all pairs at orders of shape (orders,), in blocks of a limited size."""
-        result = np.zeros(len(orders))
-        for block in np.array_split(np.arange(len(orders)), -(-len(orders) * len(self.first) // _MOST_ROWS)):
-            order, pairs = self._candidates(orders[block])
-            np.maximum.at(result, block[order], self._divergences(orders[block][order], pairs))
-        return result
+        """Largest divergence of all pairs at orders of shape (orders,).
 
-    def _candidates(self, orders: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Indices of orders and pairs whose divergence may be the largest, by differences of the log normalizer.
-
-        Pairs whose estimate plus its rounding error is below another's estimate minus its error are left out.
+        If there are many pairs, coarse integrals leave those that cannot be the largest out. Differences of the log
+        normalizer would be cheaper, but their rounding error is unknown: a user's function may cancel inside.
         """
         order, pairs = (axis.ravel() for axis in np.indices((len(orders), len(self.first))))
-        if len(self.first) <= _FEW_PAIRS:
-            return order, pairs
-        s = orders[order] - 1.0
-        blend = self.first[pairs] + s[:, None] * self.step[pairs]
-        at_blend, at_first, at_second = (
-            self._normalizer.values(blend),
-            self._normalizer.values(self.first)[pairs],
-            self._normalizer.values(self.second)[pairs],
-        )
-        estimate = (at_blend - (s + 1.0) * at_first) / s + at_second
-        size = (np.abs(at_blend) + (s + 1.0) * np.abs(at_first)) / s + np.abs(at_second)
-        error = 1e-9 * np.abs(estimate) + 256 * _ULP * size
-        known = np.isfinite(estimate + error)
-        least = np.full(len(orders), -np.inf)
-        np.maximum.at(least, order[known], (estimate - error)[known])
-        kept = ~known | (estimate + error >= least[order])
-        return order[kept], pairs[kept]
+        if len(self.first) > _FEW_PAIRS:
+            coarse = self._by_blocks(orders[order], pairs, _FAST)
+            least = np.zeros(len(orders))
+            np.maximum.at(least, order, coarse)
+            kept = ~(coarse < least[order] * (1.0 - _SELECTED))
+            order, pairs = order[kept], pairs[kept]
+        result = np.zeros(len(orders))
+        np.maximum.at(result, order, self._by_blocks(orders[order], pairs, _ACCURATE))
+        return result
 
-    def _divergences(self, orders: FloatArray, pairs: NDArray[np.intp]) -> FloatArray:
+    def _by_blocks(self, orders: FloatArray, pairs: NDArray[np.intp], rule: Rule) -> FloatArray:
+        """Divergences of pairs, each at its order, in blocks whose covariance matrices fit into memory."""
+        size = max(1, _MOST_NUMBERS // (len(rule.nodes) * self.first.shape[1] ** 2))
+        blocks = np.array_split(np.arange(len(pairs)), -(-len(pairs) // size))
+        return np.concatenate([self._divergences(orders[rows], pairs[rows], rule) for rows in blocks])
+
+    def _divergences(self, orders: FloatArray, pairs: NDArray[np.intp], rule: Rule) -> FloatArray:
         """Rényi divergences of pairs, each at its order, as integrals of variances (families.md, section 3).
 
         With G'' the variance of the loss at Q + t (P - Q), it is the integral of t G'' over [0, 1], and that of
@@ -232,7 +250,7 @@ class NaturalNeighbours(Memo):
         starts = np.concatenate([second, self.first[pairs] + s[:, None] * step])
         steps = np.concatenate([step, -step])
         length = np.concatenate([np.ones(len(pairs)), s])
-        halves = _integrals(lambda at, t: self._moments(starts[at], steps[at], t), length)
+        halves = _integrals(lambda at, t: self._moments(starts[at], steps[at], t), length, rule)
         return (halves[: len(pairs)] + halves[len(pairs) :] / s) * (1 + _ROUNDING)
 
     def _moments(self, start: FloatArray, step: FloatArray, t: FloatArray) -> FloatArray:
@@ -301,7 +319,9 @@ def _readable(natural: FloatArray) -> str:
     return "(" + ", ".join(f"{float(x):.6g}" for x in natural) + ")"
 
 
-def _integrals(function: Callable[[NDArray[np.intp], FloatArray], FloatArray], length: FloatArray) -> FloatArray:
+def _integrals(
+    function: Callable[[NDArray[np.intp], FloatArray], FloatArray], length: FloatArray, rule: Rule
+) -> FloatArray:
     """Integrals of positive functions over [0, length], shape (rows,), plus the estimated quadrature error.
 
     `function(rows, t)` evaluates the functions of some rows at t, shape (rows, nodes). Panels are halved until two
@@ -311,12 +331,13 @@ def _integrals(function: Callable[[NDArray[np.intp], FloatArray], FloatArray], l
     rows, low, width = np.arange(len(length)), np.zeros(len(length)), np.array(length)
     panels = np.ones(len(length))
     while len(rows):
-        t = low[:, None] + width[:, None] * _NODES
+        t = low[:, None] + width[:, None] * rule.nodes
         values = function(rows, t)
-        fine = values[:, :_SPLIT] @ _FINE[1] * width / 2
-        gap = np.abs(fine - values[:, _SPLIT:] @ _COARSE[1] * width / 2)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite where rounding puts a blend on the boundary
+            fine = values[:, : len(rule.fine)] @ rule.fine * width
+            gap = np.abs(fine - values[:, len(rule.fine) :] @ rule.coarse * width)
         pending = np.bincount(rows, fine, minlength=len(length))
-        settled = gap <= _PANEL_ERROR * (total + pending)[rows]
+        settled = gap <= rule.error * (total + pending)[rows]
         np.add.at(total, rows[settled], fine[settled])
         np.add.at(error, rows[settled], gap[settled])
         rows, low, width = rows[~settled], low[~settled], width[~settled] / 2
