@@ -42,8 +42,8 @@ def _describe(columns: Columns) -> Statement:
         f"probabilities γ from {p[0]:g} to {p[-1]:g}, a random stop before each run costs ε = {before.max():.2f} to "
         f"{before.min():.2f}. A stop after each run that is not accepted costs {more.min():.2%} to {more.max():.1%} "
         f"more, the most at γ = {p[more.argmax()]:.3g}. Runs without a stop, for which acceptance must have at least "
-        f"the probability γ on every dataset, cost more: ε = {stated[0]:.2f} at γ = {p[0]:g} and {stated[-1]:.2f} at γ = "
-        f"{p[-1]:g}.",
+        f"the probability γ on every dataset, cost more: ε = {stated[0]:.2f} at γ = {p[0]:g} and {stated[-1]:.2f} at "
+        f"γ = {p[-1]:g}.",
         (
             Finding("most that a stop after runs costs more", float(more.max())),
             Finding("least cost of a stop before runs", float(before.min())),
