@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -77,7 +78,8 @@ def _of_kind(kind: Any) -> Reader:
         row = _of_kind(parts[0])
         return lambda text: tuple(map(row, _rows(text)))
     if origin is tuple and parts[1:] == (...,):
-        return lambda text: tuple(value(parts[0], one) for one in _values(text))
+        each = _of_kind(parts[0]) if get_origin(parts[0]) is tuple else partial(value, parts[0])
+        return lambda text: tuple(each(_strip_parentheses(one)) for one in _values(_strip_parentheses(text)))
     if origin is np.ndarray:
         return array
     if origin in (Union, UnionType):

@@ -164,9 +164,9 @@ class Subsampled(Wrapper):
                 StratifiedSampling(sizes=(1, 1), samples=(1, 1)),
             ),
             "sample-from-a-table": (
-                GaussianSum(bounds=(0, 1), noise_std=0.5, relation=ReplaceOne(n=2)),
-                TableSampling(n=8, samples=((0, 1), (2, 3), (4, 5), (6, 7))),
-                TableSampling(n=2, samples=((0, 1),)),
+                GaussianSum(bounds=(0, 1), noise_std=0.5, relation=ReplaceOne(n=1)),
+                TableSampling(n=5, samples=((0,), (1,), (2,), (3,), (4,)), probabilities=(0.1, 0.3, 0.25, 0.2, 0.15)),
+                TableSampling(n=1, samples=((0,),)),
             ),
             "sampled-tempered-posterior": (
                 TemperedPosterior(model=model, n=1, temperature=1.0, truncation=0.01),

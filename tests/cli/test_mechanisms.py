@@ -61,7 +61,7 @@ def text(value):
 
 def wrapped(value):
     found = text(value)
-    return f"({found})" if " " in found and not found.startswith("(") else found
+    return f"({found})" if " " in found else found
 
 
 def options(value):

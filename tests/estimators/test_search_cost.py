@@ -24,6 +24,13 @@ def test_public_validation_costs_one_training_a_run():
     assert search(refit=True).accountant_for(N) == ps.SelectionAccountant(base=TRAINING, repetitions=RUNS) + TRAINING
 
 
+def test_any_distribution_of_the_number_of_runs_is_taken():
+    runs = ps.TabulatedRepetitions(probabilities=(0.1, 0.5, 0.4))
+    made = search(repetitions=runs)
+    assert made.accountant_for(N) == ps.SelectionAccountant(base=TRAINING, repetitions=runs)
+    assert made.fit(X, Y).accountant_.repetitions == runs
+
+
 def test_equal_folds_cost_all_trainings_but_one_and_the_score():
     account = private(cv=4).accountant_for(N)
     assert account.base == (3 * TRAINING + noise(1 / N)).assuming(ps.Assumption.FIXED_PARTS)
