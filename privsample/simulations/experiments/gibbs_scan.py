@@ -41,13 +41,17 @@ def _largest_loss(updated: int) -> float:
 
 
 def _plot(figure: Any, columns: Columns) -> None:
-    axes = figure.subplots()
+    axes, right = figure.subplots(1, 2)
     share = columns["share"]
     axes.plot(share, columns["largest_loss"], "-", color=GREY, linewidth=3, label="largest loss of a scan")
     axes.plot(share, columns["thesis"], "--", color=ORANGE, label="4ΔQ/N, as stated in the thesis")
     axes.plot(share, columns["one"], "o-", color=BLUE, markersize=4, label=f"account of one scan, δ = {DELTA:g}")
     axes.set(xscale="log", xlabel="share Q/N of the variables that a scan updates", ylabel="ε, nats", ylim=(0, None))
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper left", fontsize=8)
+    right.plot(share, columns["many"], "o-", color=BLUE, markersize=4)
+    right.axhline(SCANS * EPSILON, color=GREY, linewidth=1)
+    right.set(xscale="log", xlabel="share Q/N", ylabel=f"ε of {SCANS} scans at δ = {DELTA:g}, nats", ylim=(0, None))
+    right.set_title(f"grey: {SCANS} times ε of one update", fontsize=9)
 
 
 def _describe(columns: Columns) -> Statement:
@@ -72,6 +76,6 @@ SCAN = Experiment(
     name="geumlek-4.4-scan",
     title="Thesis section 4.4.1: what a random scan costs",
     run=_run,
-    size=(6.2, 3.6),
+    size=(8.2, 3.6),
     second=lambda: _run(_SECOND),
 )
