@@ -11,7 +11,7 @@ from privsample.simulations.experiments.findings import Columns, Statement, Tabl
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 VARIABLES, EPSILON, DELTA, SCANS = 100, 0.5, 1e-6, 20  # EPSILON of one update: 2 Delta in the thesis
-_UPDATE = 1.0 / (1.0 + np.exp(-EPSILON)), 1.0 / (1.0 + np.exp(EPSILON))
+_UPDATE = np.array([1.0 / (1.0 + np.exp(-EPSILON)), 1.0 / (1.0 + np.exp(EPSILON))])
 _FIRST, _SECOND = (1, 2, 5, 10, 20, 50, 75, 100), (1, 3, 7, 10, 30, 50, 60, 100)
 
 
