@@ -130,6 +130,9 @@ def test_noise_aware_posteriors_are_used_where_they_exist():
     fractional = compare(model=BetaBernoulli(alpha=6, beta=12, fractional=True), n=20, target=TARGET, simulations=2)
     assert fractional[at].inference == "plug-in"
     sums = Noisy(NoisyStatistics(model=MODELS[4], n=50, scale=9.0, noise="gaussian"), plug_in=False)
+    many = Noisy(NoisyStatistics(model=MODELS[3], n=10**9, scale=9.0), plug_in=False)
+    many(np.array(4e9), np.random.default_rng(2))
+    assert many.inference == "plug-in"
     sums(np.array(40.0), np.random.default_rng(2))
     assert sums.inference == "noise-aware"
 

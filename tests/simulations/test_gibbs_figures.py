@@ -94,6 +94,19 @@ def test_common_probabilities_or_their_own(year, tmp_path, monkeypatch):
     assert f"{gap:+.4f} ± {2 * error:.4f} at ε = 1 (higher)" in sentence
 
 
+def test_the_cost_of_a_random_scan(tmp_path):
+    """The thesis' number is below the largest loss for every share under a half; the account is never above it."""
+    rows, sentence = written("geumlek-4.4-scan", tmp_path)
+    table = {int(row["updated"]): {name: float(item) for name, item in row.items()} for row in rows}
+    for updated, row in table.items():
+        assert row["largest_loss"] == pytest.approx(0.5)
+        assert (row["thesis"] < row["largest_loss"] - 1e-9) == (updated < 50)
+        assert row["one"] <= 0.5 + 1e-9
+        assert row["many"] <= 20 * row["one"] * (1 + 1e-9)
+    assert "the thesis states ε = 0.100; the largest loss is 0.500, above it" in sentence
+    assert f"{table[10]['many']:.2f} for 20 scans, against {table[100]['many']:.2f}" in sentence
+
+
 def test_tempered_states(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
     monkeypatch.setattr(gibbs, "RELEASES", 3)

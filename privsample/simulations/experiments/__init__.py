@@ -22,6 +22,7 @@ NAMES = {
     "geumlek-4.3": "gibbs:ASSIGNMENTS",
     "geumlek-4.3-regions": "gibbs_regions:ASSIGNMENTS",
     "geumlek-4.4": "gibbs:FIRST",
+    "geumlek-4.4-scan": "gibbs_scan:SCAN",
     "geumlek-4.5": "gibbs:WORST",
     "geumlek-4.6": "gibbs_likelihood:LIKELIHOOD",
     "geumlek-4.6-regions": "gibbs_regions:LIKELIHOOD",

@@ -52,7 +52,8 @@ def compare(
         Number of simulated datasets, >= 1.
     plug_in : bool, default False
         Use the plug-in posterior of every noisy statistic. By default the noise-aware posterior is used where it
-        exists, as an analyst would; for clipped sums it takes about a second for each dataset.
+        exists, as an analyst would, up to 10 million records; for clipped sums it takes about a second for each
+        dataset.
     rng : numpy.random.Generator, optional
         Generator of the simulations; by default seeded by the operating system.
 

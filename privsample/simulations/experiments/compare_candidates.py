@@ -19,6 +19,7 @@ from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.comparison import Comparison
 
+MOST_NOISE_AWARE = 10_000_000  # records up to which the noise-aware posterior of a sum takes seconds, not minutes
 _TAIL = 0.005  # prior probability that the tempered posterior's public bounds leave out on each side
 
 
@@ -77,7 +78,7 @@ class Noisy:
         made = self.mechanism
         model, noise = made.model, made.distribution
         noisy = statistic + noise.sample(np.shape(statistic), rng)
-        if not self._plug_in:
+        if not self._plug_in and made.n <= MOST_NOISE_AWARE:
             try:
                 found = model.noise_aware(made.n, noise, noisy[None]).distribution
                 self._used.add("noise-aware")
