@@ -17,6 +17,7 @@ from privsample.simulations.experiments import (
     gibbs,
     gibbs_likelihood,
     leak,
+    posterior_convergence,
     selection_data,
     selection_use,
     sgd,
@@ -67,6 +68,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     **dict.fromkeys(("papernot-4", "papernot-5", "papernot-6", "papernot-7"), SELECTION),
     "efficiency": ((efficiency, "SIZES", (10, 1_000_000)), (efficiency, "REPEATS", 4000)),
     "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
+    "geumlek-lemma-1": ((posterior_convergence, "REPEATS", 4000), (posterior_convergence, "SIZES", (10, 100_000))),
     "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
     **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5", "geumlek-4.7"), ((gibbs, "SWEEPS", 100),)),
     "geumlek-4.6": (

@@ -18,6 +18,7 @@ PAPERS = {
 NAMES = {
     "geumlek-4.1": "tempered:POSTERIORS",
     "geumlek-4.2": "tempered:ERRORS",
+    "geumlek-lemma-1": "posterior_convergence:LEMMA_1",
     "geumlek-4.3": "gibbs:ASSIGNMENTS",
     "geumlek-4.4": "gibbs:FIRST",
     "geumlek-4.5": "gibbs:WORST",
