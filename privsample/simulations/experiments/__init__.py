@@ -41,6 +41,7 @@ NAMES = {
     "imola-conjecture": "bernoulli:SEARCH",
     "balle-diffusion-mixing": "mixing:DECAY",
     "balle-diffusion-iteration": "mixing:ITERATION",
+    "balle-diffusion-public": "public_steps:PUBLIC_STEPS",
     "balle-diffusion-8": "diffusion:THEOREM_8",
     "balle-diffusion-path": "diffusion:PATH",
     "balle-table-1": "subsampling_table:TABLE",
@@ -61,6 +62,7 @@ NAMES = {
     "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
+    "logistic-accuracy": "logistic_accuracy:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
 }
 
