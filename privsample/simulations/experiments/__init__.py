@@ -18,6 +18,7 @@ PAPERS = {
 NAMES = {
     "geumlek-4.1": "tempered:POSTERIORS",
     "geumlek-4.2": "tempered:ERRORS",
+    "geumlek-table-4.1": "inference_table:TABLE",
     "geumlek-lemma-1": "posterior_convergence:LEMMA_1",
     "geumlek-4.3": "gibbs:ASSIGNMENTS",
     "geumlek-4.4": "gibbs:FIRST",
