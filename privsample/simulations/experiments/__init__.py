@@ -19,6 +19,8 @@ NAMES = {
     "geumlek-odds": "posterior_odds:ODDS",
     "geumlek-4.1": "tempered:POSTERIORS",
     "geumlek-4.2": "tempered:ERRORS",
+    "geumlek-table-4.1": "inference_table:TABLE",
+    "geumlek-lemma-1": "posterior_convergence:LEMMA_1",
     "geumlek-4.3": "gibbs:ASSIGNMENTS",
     "geumlek-4.3-regions": "gibbs_regions:ASSIGNMENTS",
     "geumlek-4.4": "gibbs:FIRST",
@@ -69,6 +71,7 @@ NAMES = {
     "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
+    "logistic-accuracy": "logistic_accuracy:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
     "candidate-selection": "candidate_selection:EXPERIMENT",
 }

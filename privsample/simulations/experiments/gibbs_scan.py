@@ -6,9 +6,9 @@ import numpy as np
 
 from privsample.accounting.posterior.random_scan import RandomScanAccountant
 from privsample.accounting.stated.tables import PairAccountant
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Statement, Table, compared
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 VARIABLES, EPSILON, DELTA, SCANS = 100, 0.5, 1e-6, 20  # EPSILON of one update: 2 Delta in the thesis
 _UPDATE = np.array([1.0 / (1.0 + np.exp(-EPSILON)), 1.0 / (1.0 + np.exp(EPSILON))])
@@ -46,11 +46,11 @@ def _plot(figure: Any, columns: Columns) -> None:
     axes.plot(share, columns["largest_loss"], "-", color=GREY, linewidth=3, label="largest loss of a scan")
     axes.plot(share, columns["thesis"], "--", color=ORANGE, label="4ΔQ/N, as stated in the thesis")
     axes.plot(share, columns["one"], "o-", color=BLUE, markersize=4, label=f"account of one scan, δ = {DELTA:g}")
-    axes.set(xscale="log", xlabel="share Q/N of the variables that a scan updates", ylabel="ε, nats", ylim=(0, None))
+    axes.set(xscale="log", xlabel="share Q/N of the variables that a scan updates", ylabel="ε (nats)", ylim=(0, None))
     axes.legend(loc="upper left", fontsize=8)
     right.plot(share, columns["many"], "o-", color=BLUE, markersize=4)
     right.axhline(SCANS * EPSILON, color=GREY, linewidth=1)
-    right.set(xscale="log", xlabel="share Q/N", ylabel=f"ε of {SCANS} scans at δ = {DELTA:g}, nats", ylim=(0, None))
+    right.set(xscale="log", xlabel="share Q/N", ylabel=f"ε of {SCANS} scans at δ = {DELTA:g} (nats)", ylim=(0, None))
     right.set_title(f"grey: {SCANS} times ε of one update", fontsize=9)
 
 

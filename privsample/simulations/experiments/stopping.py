@@ -7,9 +7,9 @@ import numpy as np
 
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
+from privsample.plots.style import BLUE, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared
-from privsample.simulations.report.figures import BLUE, ORANGE
 
 DELTA, MU = 1e-6, 0.25
 PROBABILITIES = np.geomspace(0.001, 0.95, 16).tolist()
