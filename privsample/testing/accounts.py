@@ -150,7 +150,9 @@ def _inverse(account: Accountant) -> None:
         )
         before = epsilon
         if np.isfinite(epsilon):
-            back = float(account.log_delta(epsilon))
+            # On a grid, epsilon and delta come from two grids; each is an upper bound within about 3e-7 of epsilon.
+            grid_error = 0.0 if account.bounds.inverts_exactly else 1e-6
+            back = float(account.log_delta(epsilon + grid_error))
             require(
                 back <= np.log(delta) + 1e-8,
                 f"epsilon({delta:g}) is {epsilon:.9g}, where delta is {np.exp(back):.9g}",
