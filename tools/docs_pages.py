@@ -140,7 +140,7 @@ class AccountDirective(PageDirective):
         dot = f"ε = {shown_epsilon(account, delta):.4g} at δ = {shown_delta(delta)}"
         shown = self.picture(cost_picture(account, delta), f"the privacy curve of {self.arguments[0]}: {dot}")
         facts = {
-            "Neighbours": [f"two datasets, when {account.relation.description}"],
+            "Neighbours": [account.relation.description],
             "In the example": [dot],
             "Kind": [f"{words}: {', '.join(views)}" for words, views in by_kind(account).items()],
             "Source": account.source.split("; "),
