@@ -89,15 +89,16 @@ class StatedKernel(Kernel):
 
     Examples
     --------
-    A step that flips the sign of a release with probability 1/4:
+    A step that replaces a release by a fresh normal draw with probability 1/4, so that all releases have a quarter of
+    their distribution in common:
 
     >>> import numpy as np
     >>> import privsample as ps
     >>> kernel = ps.StatedKernel(
-    ...     function=lambda x, rng: x if rng.random() < 0.75 else -x, dobrushin=1, ultra_mixing=1, doeblin=0.99
+    ...     function=lambda x, rng: x if rng.random() < 0.75 else rng.normal(0, 3, x.shape), dobrushin=0.75, doeblin=0.75
     ... )
     >>> kernel.doeblin
-    0.99
+    0.75
     """
 
     function: Callable[[FloatArray, np.random.Generator], Any]
