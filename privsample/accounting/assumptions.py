@@ -32,6 +32,7 @@ class Assumption(Enum):
     STATED_FAMILY = "the exponential family is as the user states it: contributions, log normalizer and exact sampler"
     STATED_NEIGHBOURS = "the worst neighbours of the Rényi curve are the worst at every epsilon, as the user states"
     STATED_CONVEXITY = "the exponential family meets the convexity condition of its account, as the user states"
+    CHECKED_CONVEXITY = "the exponential family meets the convexity condition of its account between the checked points"
 
     def __repr__(self) -> str:
         return f"Assumption.{self.name}"

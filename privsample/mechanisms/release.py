@@ -120,7 +120,8 @@ class Release:
         Parameters
         ----------
         delta : float, optional
-            The delta in [0, 1) at which epsilon is reported; 0 reports the pure guarantee. None uses the release's own `delta`.
+            The delta in [0, 1) at which epsilon is reported; 0 reports the pure guarantee. None uses the release's own
+            `delta`.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 
 import privsample as ps
 from privsample.accounting.posterior.natural import NaturalNeighbours
@@ -305,3 +305,28 @@ def test_counts_of_all_sizes_have_the_accounts_of_the_library():
         builtin = account(ps.DirichletCategorical(tuple(prior)), weights)
         orders = 1 + (min(builtin.order_limit, 1e4) - 1) * np.array([1e-6, 0.01, 0.3, 0.9, 0.99])
         assert own.rdp(orders) == pytest.approx(builtin.rdp(orders), rel=1e-10)
+
+
+def test_orders_far_beyond_the_width_of_the_parameter():
+    """Theta is 0 or 1: at large orders all variance lies next to the blend, where quadrature could miss it."""
+    normalizer = ps.LogNormalizer(
+        value=lambda e: np.logaddexp(0, e[:, 0]),
+        gradient=special.expit,
+        hessian=lambda e: (special.expit(e) * special.expit(-e))[:, :, None],
+        normalizable=lambda e: np.isfinite(e[:, 0]),
+    )
+    family = ps.ExponentialFamily(
+        prior_parameter=[0.0],
+        records=ps.Domain(low=0, high=1, missing=0, integer_valued=True),
+        contribution=lambda x: 0.1 * (x - 0.5)[:, None],
+        normalizer=normalizer,
+        sampler=lambda e, size, rng: rng.binomial(1, special.expit(e[0]), size).astype(float),
+        parameter_statistic=lambda t: t[:, None],
+    )
+    account = ps.DirectPosterior(model=family, n=1).accountant
+    p, q = special.expit([0.05, -0.05])
+    for order in (2.0, 1e3, 1e6, 1e8, 1e12, 1e100, 1e300):
+        true = special.logsumexp([order * np.log(p / q), order * np.log((1 - p) / (1 - q))], b=[q, 1 - q]) / (order - 1)
+        assert true * (1 - 1e-12) <= account.rdp(order) <= true * (1 + 1e-6)
+    assert account.epsilon(1e-6) >= np.log((p - 1e-6) / q)
+    assert account.delta(0.01) >= p - np.exp(0.01) * q

@@ -308,7 +308,7 @@ def test_bad_numbers(make, said):
         (STATED, Unreadable(), "must be an array of real numbers"),
         (ps.SummedUtility(), np.ones((2, 4)), r"shape \(n, 3\)"),
         (ps.QuantileUtility(), np.ones((2, 4)), "one column"),
-        (ps.CountUtility(), np.array(["a"]), "one of text"),
+        (ps.CountUtility(), np.array(["a"]), "the column holds text"),
     ],
 )
 def test_data_of_another_form_are_refused(utility, data, said):
@@ -328,3 +328,19 @@ def test_utilities_of_neighbours_in_an_audit():
         ps.audit(mechanism, datasets=([0.0, 0.0, 0.0], [3.0, 0.0, 0.0]), samples=500)
     with pytest.raises(ValueError, match="changes of utilities between neighbours must differ"):
         ps.audit(mechanism, datasets=([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]), samples=500)
+
+
+def test_clipping_may_undo_a_part_of_a_known_change():
+    """The candidate at its bound does not move, so that the range of the change grows from 0.1 to 1."""
+    utility = ps.StatedUtility(sensitivity=1, changes=[[1, 0.9, 0.9]], bounds=(0, 10))
+    mechanism = ps.ExponentialMechanism(candidates=(1, 2, 3), rate=1.0, utility=utility)
+    p, q = (mechanism.probabilities(np.minimum(u, 10.0)) for u in ([5, 10, 3.0], [6, 10.9, 3.9]))
+    assert mechanism.accountant.pure_epsilon == 1.0
+    assert mechanism.accountant.delta(0.1) >= np.maximum(q - np.exp(0.1) * p, 0).sum() > 0.01
+    assert replace(utility, bounds=None).change_range(ps.AddRemove()) == pytest.approx(0.1)
+
+
+def test_a_replacement_is_not_monotone():
+    """Each of two records raises one utility: their replacement raises one and lowers the other."""
+    utility = ps.StatedUtility(sensitivity=1, monotone=True)
+    assert [utility.change_range(each) for each in (ps.AddRemove(), ps.ReplaceOne(n=9))] == [1.0, 2.0]

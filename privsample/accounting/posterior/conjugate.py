@@ -138,8 +138,9 @@ class PosteriorAccountant(Accountant):
         if natural.shifts.hessian_bound is None:
             if natural.shifts.convexity_stated:
                 stated.add(Assumption.STATED_CONVEXITY)
-            else:
+            elif natural.needs_convexity:
                 natural.check_convexity()
+                stated.add(Assumption.CHECKED_CONVEXITY)
         if natural.pairs and not natural.known_for_each_epsilon:
             stated.add(Assumption.STATED_NEIGHBOURS)
         set_fields(self, assumptions=self.assumptions | stated)

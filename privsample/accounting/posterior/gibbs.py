@@ -106,9 +106,12 @@ class EmissionAccountant(Accountant):
         )
 
     def for_sizes(self, low: int, high: int) -> "EmissionAccountant":
-        """The account for the smallest number of records, which holds for more."""
+        """The account for the smallest number of records, which holds for more.
+
+        If the records lie in several steps, a sample of any size may leave one record in the step of the replaced one.
+        """
         low, high = nonnegative_integer(low=low), positive_integer(high=high)
-        return replace(self, n=high, min_records=min(self.min_records, max(low, 1)))
+        return replace(self, n=high, min_records=max(low, 1) if self.min_records == self.n else 1)
 
     def _bounds(self) -> PrivacyBounds:
         """The closed-form bounds for `min_records` records; they hold for more records, because they decrease."""

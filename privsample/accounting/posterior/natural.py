@@ -46,6 +46,7 @@ def _rule(fine: int, coarse: int, error: float) -> Rule:
 
 
 _ACCURATE, _FAST = _rule(20, 14, 1e-12), _rule(10, 6, 1e-3)
+_UNSEEN = 1e-3  # part of a panel's variance that may be missing before the panel is halved
 _SELECTED = 0.02  # pairs whose fast integral is within this part of the largest are integrated accurately
 
 
@@ -245,31 +246,45 @@ class NaturalNeighbours(Memo):
         With G'' the variance of the loss at Q + t (P - Q), it is the integral of t G'' over [0, 1], and that of
         (a - t)/(a - 1) G'' over [1, a], which is parametrized by a - t to keep the digits near the blend.
         """
-        second, step = self.second[pairs], self.step[pairs]
+        first, second, step = self.first[pairs], self.second[pairs], self.step[pairs]
         s = (orders - 1.0) * (1 + _ORDER_ROUNDING)
-        starts = np.concatenate([second, self.first[pairs] + s[:, None] * step])
-        steps = np.concatenate([step, -step])
-        length = np.concatenate([np.ones(len(pairs)), s])
-        halves = _integrals(lambda at, t: self._moments(starts[at], steps[at], t), length, rule)
-        return (halves[: len(pairs)] + halves[len(pairs) :] / s) * (1 + _ROUNDING)
+        # from Q to P; from the blend half way to P; from P half way to the blend, where t is the distance from P
+        starts = np.concatenate([second, first + s[:, None] * step, first])
+        steps = np.concatenate([step, -step, step])
+        length = np.concatenate([np.ones(len(pairs)), s / 2, s / 2])
+        offset, sign = np.repeat([0.0, 0.0, 1.0], len(pairs)) * np.tile(s, 3), np.repeat([1.0, 1.0, -1.0], len(pairs))
+        parts = _integrals(
+            lambda at, t: self._variances(starts[at], steps[at], t),
+            lambda at, t: self._means(starts[at], steps[at], t),
+            lambda at, t: offset[at][:, None] + sign[at][:, None] * t,
+            length,
+            rule,
+        ).reshape(3, -1)
+        return (parts[0] + (parts[1] + parts[2]) / s) * (1 + _ROUNDING)
 
-    def _moments(self, start: FloatArray, step: FloatArray, t: FloatArray) -> FloatArray:
-        """t times the variance of the loss at start + t step, for t of shape (rows, nodes)."""
+    def _variances(self, start: FloatArray, step: FloatArray, t: FloatArray) -> FloatArray:
+        """The variance of the loss at start + t step, for t of shape (rows, nodes)."""
         rows, nodes = t.shape
         points = start[:, None] + t[:, :, None] * step[:, None]
         directions = np.broadcast_to(step[:, None], points.shape).reshape(rows * nodes, -1)
-        found = self._normalizer.variances(points.reshape(rows * nodes, -1), directions)
-        return t * found.reshape(rows, nodes)
+        return self._normalizer.variances(points.reshape(rows * nodes, -1), directions).reshape(rows, nodes)
+
+    def _means(self, start: FloatArray, step: FloatArray, t: FloatArray) -> FloatArray:
+        """The mean of step . T at start + t step, for t of shape (rows,): its derivative in t is the variance."""
+        return np.asarray((step * self._normalizer.gradients(start + t[:, None] * step)).sum(axis=1))
+
+    @property
+    def needs_convexity(self) -> bool:
+        """Whether a maximum over common records is taken, which rests on the convexity condition."""
+        return not (self.n == self.group_size and self.shifts.attained)
 
     def check_convexity(self) -> None:
         """Check the condition of Geumlek 2020, Theorem 10, on lines through the possible posteriors.
 
         Along every difference of two records, the covariance matrix of T(theta), restricted to such differences, must
         be a convex function (families.md, section 2). Raises ValueError that names the natural parameters where it is
-        not. Nothing is checked where no maximum over common records is taken.
+        not.
         """
-        if self.n == self.group_size and self.shifts.attained:
-            return
         points, share = self._lines()
         matrices = self._normalizer.hessians(points.reshape(-1, points.shape[-1])).reshape(*points.shape, -1)
         basis = _basis(self._vertices[1:] - self._vertices[0])
@@ -320,30 +335,41 @@ def _readable(natural: FloatArray) -> str:
 
 
 def _integrals(
-    function: Callable[[NDArray[np.intp], FloatArray], FloatArray], length: FloatArray, rule: Rule
+    function: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    antiderivative: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    weight: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    length: FloatArray,
+    rule: Rule,
 ) -> FloatArray:
-    """Integrals of positive functions over [0, length], shape (rows,), plus the estimated quadrature error.
+    """Integrals of weight times function, both >= 0, over [0, length], plus the estimated quadrature error.
 
-    `function(rows, t)` evaluates the functions of some rows at t, shape (rows, nodes). Panels are halved until two
-    rules agree; an integral that needs too many panels is +inf.
+    `function(rows, t)` and `weight(rows, t)` evaluate some rows at t, shape (rows, nodes), `antiderivative(rows, t)` at
+    t of shape (rows,). Panels are halved until two rules agree, and the finer one sees the increase of the
+    antiderivative: all nodes may miss a narrow peak. An integral that needs too many panels is +inf.
     """
     total, error = np.zeros(len(length)), np.zeros(len(length))
-    rows, low, width = np.arange(len(length)), np.zeros(len(length)), np.array(length)
-    panels = np.ones(len(length))
+    rows, low, high = np.arange(len(length)), np.zeros(len(length)), np.array(length)
+    panels, size = np.ones(len(length)), len(rule.fine)
     while len(rows):
+        width = high - low
         t = low[:, None] + width[:, None] * rule.nodes
-        values = function(rows, t)
         with np.errstate(invalid="ignore", over="ignore"):  # infinite where rounding puts a blend on the boundary
-            fine = values[:, : len(rule.fine)] @ rule.fine * width
-            gap = np.abs(fine - values[:, len(rule.fine) :] @ rule.coarse * width)
+            plain = function(rows, t)
+            values = weight(rows, t) * plain
+            fine = values[:, :size] @ rule.fine * width
+            gap = np.abs(fine - values[:, size:] @ rule.coarse * width)
+            start, end = antiderivative(rows, low), antiderivative(rows, high)
+            rounding = 64 * _ULP * (np.abs(start) + np.abs(end))
+            missed = end - start > plain[:, :size] @ rule.fine * width * (1 + _UNSEEN) + rounding
         pending = np.bincount(rows, fine, minlength=len(length))
-        settled = gap <= rule.error * (total + pending)[rows]
+        settled = (gap <= rule.error * (total + pending)[rows]) & ~missed
         np.add.at(total, rows[settled], fine[settled])
         np.add.at(error, rows[settled], gap[settled])
-        rows, low, width = rows[~settled], low[~settled], width[~settled] / 2
-        panels += np.bincount(rows, minlength=len(length))
-        lost = ~np.isfinite(fine[~settled]) | (panels[rows] > _MOST_PANELS) | (low + width == low)
-        total[rows[lost]] = np.inf
-        rows, low, width = rows[~lost], low[~lost], width[~lost]
-        rows, low, width = np.tile(rows, 2), np.concatenate([low, low + width]), np.tile(width, 2)
+        middle = low + width / 2
+        panels += np.bincount(rows[~settled], minlength=len(length))
+        lost = ~np.isfinite(fine) | (panels[rows] > _MOST_PANELS) | (middle <= low) | (middle >= high)
+        total[rows[~settled & lost]] = np.inf
+        more = ~settled & ~lost
+        rows, low, middle, high = rows[more], low[more], middle[more], high[more]
+        rows, low, high = np.tile(rows, 2), np.concatenate([low, middle]), np.concatenate([middle, high])
     return total + error

@@ -95,7 +95,9 @@ class StatedKernel(Kernel):
     >>> import numpy as np
     >>> import privsample as ps
     >>> kernel = ps.StatedKernel(
-    ...     function=lambda x, rng: x if rng.random() < 0.75 else rng.normal(0, 3, x.shape), dobrushin=0.75, doeblin=0.75
+    ...     function=lambda x, rng: x if rng.random() < 0.75 else rng.normal(0, 3, x.shape),
+    ...     dobrushin=0.75,
+    ...     doeblin=0.75,
     ... )
     >>> kernel.doeblin
     0.75

@@ -239,8 +239,8 @@ class StatedUtility(Utility):
     sensitivity : float
         Largest change of any candidate's utility between neighbours, finite and > 0, in units of the utility.
     monotone : bool, default False
-        Whether two neighbours never move two candidates in opposite directions, as when a further record can only
-        raise utilities. The cost is then halved.
+        Whether a further record never moves two candidates in opposite directions, as when it can only raise
+        utilities. The cost under AddRemove is then halved; a replacement can move them in opposite directions.
     bounds : tuple (low, high), optional
         Public bounds to which utilities are clipped, finite, low < high. None, the default, does not clip.
     changes : array, shape (changes, candidates), optional
@@ -297,11 +297,15 @@ class StatedUtility(Utility):
             )
 
     def change_range(self, relation: Relation) -> float:
-        """Twice the sensitivity, or the sensitivity if monotone; no change exceeds the width of the bounds."""
-        del relation
+        """Twice the sensitivity, or the sensitivity if monotone; no change exceeds the width of the bounds.
+
+        A replacement removes one record and adds another, so that utilities can move in both directions under it.
+        """
         most = self.sensitivity if self.bounds is None else min(self.sensitivity, self.bounds[1] - self.bounds[0])
-        found = most if self.monotone else 2 * most
-        return found if self.changes is None else min(found, _largest_range(self.changes))
+        found = most if self.monotone and not _replaced(relation) else 2 * most
+        if self.changes is None:
+            return found
+        return min(found, _largest_range(self.changes, clipped=self.bounds is not None))
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The utilities, with 0 for those that are not finite, clipped to the bounds."""
@@ -348,9 +352,12 @@ def _checked_changes(given: Any, sensitivity: float) -> FloatArray:
     return found
 
 
-def _largest_range(changes: FloatArray) -> float:
-    """The largest max - min of a row, rounded up."""
-    rows = zip(changes.max(axis=1).tolist(), changes.min(axis=1).tolist(), strict=True)
+def _largest_range(changes: FloatArray, *, clipped: bool = False) -> float:
+    """The largest max - min of a row, rounded up; with `clipped` each change may also shrink, down to 0."""
+    high, low = changes.max(axis=1), changes.min(axis=1)
+    if clipped:  # a utility at a bound does not move
+        high, low = np.maximum(high, 0.0), np.minimum(low, 0.0)
+    rows = zip(high.tolist(), low.tolist(), strict=True)
     largest = max(Fraction(high) - Fraction(low) for high, low in rows)
     found = float(largest)
     return found if Fraction(found) >= largest else math.nextafter(found, math.inf)

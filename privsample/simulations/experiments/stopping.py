@@ -61,7 +61,9 @@ def _plot(figure: Any, columns: Columns) -> None:
     axes.semilogx(p, columns["before"], color=BLUE, label="stop before a run")
     axes.axhline(columns["one_run"][0], color="0.7", linewidth=0.8)
     axes.annotate("one run", (p[0], columns["one_run"][0]), xytext=(0, 3), textcoords="offset points", color="0.4")
-    axes.set(xlabel="probability γ", ylabel="ε at δ = 10⁻⁶ (nats)", title="Gaussian runs until one is accepted, μ = 0.25")
+    axes.set(
+        xlabel="probability γ", ylabel="ε at δ = 10⁻⁶ (nats)", title="Gaussian runs until one is accepted, μ = 0.25"
+    )
     axes.set_ylim(bottom=0)
     axes.legend()
 
