@@ -262,6 +262,8 @@ def test_a_sample_of_numbers(rng):
         ({"candidates": ("a", 1.0)}, TypeError, "all numbers or all text"),
         ({"candidates": ("a", " ")}, ValueError, "not empty"),
         ({"candidates": "abc"}, TypeError, "candidates must be a list"),
+        ({"candidates": {1.0, 2.0}}, TypeError, r"in a fixed order, got a set, whose order .*; pass sorted\(\.\.\.\)"),
+        ({"candidates": frozenset(NAMES)}, TypeError, "in a fixed order, got a frozenset"),
         ({"candidates": (1.0, None)}, TypeError, r"candidates\[1\] must be a number"),
         ({"candidates": NAMES, "utility": ps.QuantileUtility()}, TypeError, "candidates must be numbers"),
         ({"rate": 0.0}, ValueError, "rate must be finite and > 0"),
@@ -328,3 +330,18 @@ def test_utilities_of_neighbours_in_an_audit():
         ps.audit(mechanism, datasets=([0.0, 0.0, 0.0], [3.0, 0.0, 0.0]), samples=500)
     with pytest.raises(ValueError, match="changes of utilities between neighbours must differ"):
         ps.audit(mechanism, datasets=([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]), samples=500)
+
+
+def test_only_releases_of_the_mechanism_have_selected_candidates():
+    mechanism = of(ps.ExponentialMechanism, candidates=dict.fromkeys(NAMES).keys(), utility=ps.CountUtility())
+    assert mechanism.candidates == NAMES
+    base = of(ps.ExponentialMechanism, relation=ps.ReplaceOne(n=2), utility=ps.QuantileUtility())
+    wrapped = ps.Subsampled(base=base, scheme=ps.WithoutReplacement(n=4, m=2)).release([1.0, 2.0, 3.0, 1.0])
+    assert base.selected(wrapped)[0] in NUMBERS
+    other = of(ps.PermuteAndFlip, candidates=NAMES).release([0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match=r"must be one of this mechanism, got one of PermuteAndFlip$"):
+        mechanism.selected(other)
+    with pytest.raises(ValueError, match="got one of ExponentialMechanism with other fields"):
+        mechanism.selected(of(ps.ExponentialMechanism).release([0.0, 1.0, 2.0]))
+    with pytest.raises(TypeError, match="selected takes a Release of this mechanism, got int"):
+        mechanism.selected(3)

@@ -1,7 +1,8 @@
 """Private selection of a candidate of high utility: exponential mechanism, report-noisy-max, permute-and-flip."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.loss.bounded_range import MOST_DRAWS
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant
 from privsample.mechanisms.arguments import CommandLine
-from privsample.mechanisms.base import Draws, Mechanism, compose_draws
+from privsample.mechanisms.base import Draws, Mechanism, Wrapper, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import Example
@@ -160,7 +161,22 @@ class CandidateSelection(Mechanism):
         -------
         tuple
             One candidate for each draw.
+
+        Raises
+        ------
+        TypeError
+            If `release` is not a Release.
+        ValueError
+            If it is a release of another mechanism, which does not wrap this one.
         """
+        if not isinstance(release, Release):
+            raise TypeError(f"selected takes a Release of this mechanism, got {type(release).__name__}")
+        inner = release.mechanism
+        while isinstance(inner, Wrapper) and inner != self:
+            inner = inner.base
+        if inner != self:
+            fields = " with other fields" if type(inner) is type(self) else ""
+            raise ValueError(f"the release must be one of this mechanism, got one of {type(inner).__name__}{fields}")
         return tuple(self.candidates[place] for place in release["selected"])
 
     def validate(self, data: Any) -> CuratorNotes:
@@ -235,6 +251,11 @@ def _normalize(self: Any) -> None:
 
 def _checked_candidates(given: Any) -> Candidates:
     """Two or more different candidates: finite numbers, or texts."""
+    if isinstance(given, AbstractSet) and not isinstance(given, KeysView):  # the keys of a dict have a fixed order
+        raise TypeError(
+            f"candidates must be a list in a fixed order, got a {type(given).__name__}, whose order differs between "
+            "runs; pass sorted(...)"
+        )
     found = listed(candidates=given)
     if len(found) < 2:
         raise ValueError(f"candidates must be at least two, got {len(found)}")
