@@ -14,6 +14,7 @@ from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
+from privsample.distributions.scheme_checks import checked_conversions, checked_parts
 from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne, related
@@ -119,7 +120,7 @@ class SubsampledAccountant(Accountant):
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
         assert self.relation is not None
-        return self.scheme.parts(self.base.relation, self.relation)
+        return checked_parts(self.scheme, self.base.relation, self.relation)
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
@@ -204,7 +205,7 @@ def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) 
             "scheme must be PoissonSampling, WithoutReplacement, WithReplacement or another Scheme, got "
             f"{type(scheme).__name__}"
         )
-    ways = scheme.conversions(base)
+    ways = checked_conversions(scheme, base)
     natural, rule = ways[0][1], scheme.conversion_rule(base)
     result = natural if asked is None else asked
     if (base, result) not in ways:
