@@ -47,7 +47,9 @@ def checked_parts(scheme: Scheme, base: Relation, relation: Relation) -> Alterna
 
 def checked_conversions(scheme: Scheme, base: Relation) -> Conversions:
     """The conversions of the scheme, a tuple of at least one pair of relations."""
-    rule = f"{type(scheme).__name__}.conversions must return a tuple of pairs of relations, (of the base, of the result)"
+    rule = (
+        f"{type(scheme).__name__}.conversions must return a tuple of pairs of relations, (of the base, of the result)"
+    )
     found: Any = scheme.conversions(base)
     if not isinstance(found, (tuple, list)):
         raise TypeError(f"{rule}, got {type(found).__name__}")
