@@ -211,7 +211,15 @@ def test_calibration():
         (
             lambda: Subsampled(base=DirectPosterior(model=MODEL, n=N), scheme=PoissonSampling(rate=0.1)),
             RelationMismatch,
-            "relation=ReplaceOne",
+            r"; pass relation=ReplaceOne\(n=6\) to Subsampled$",
+        ),
+        (
+            lambda: Subsampled(
+                base=GaussianSum(bounds=(0, 1), noise_std=1, relation=ReplaceOne(n=9, unit="visit")),
+                scheme=PoissonSampling(rate=0.1),
+            ),
+            RelationMismatch,
+            r"; pass relation=ReplaceOne\(n=9, unit='visit'\) to Subsampled$",
         ),
         (lambda: GaussianSum(bounds=(0, 1), noise_std=0), ValueError, "noise_std"),
         (lambda: LaplaceSum(bounds=(1, 0), scale=1), ValueError, "low < high"),
