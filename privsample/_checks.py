@@ -224,14 +224,14 @@ def real_array(**named: ArrayLike) -> FloatArray:
         result = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be real numbers, got {type(item).__name__}") from None
-    if _holds_text(item):  # NumPy converts text to numbers
+    if holds_text(item):  # NumPy converts text to numbers
         raise TypeError(f"{name} must be real numbers, got text")
     if np.isnan(result).any():
         raise ValueError(f"{name} must not contain NaN")
     return result
 
 
-def _holds_text(item: ArrayLike) -> bool:
+def holds_text(item: ArrayLike) -> bool:
     """True if the item is text, or an array or nested list with text."""
     found = np.asarray(item)
     return found.dtype.kind in "SU" or (

@@ -292,8 +292,9 @@ def test_bad_parameters(fields, error, said):
         (lambda: ps.QuantileUtility(quantile=1.5), "quantile must lie"),
         (lambda: ps.QuantileUtility(quantile=np.nan), "quantile must lie"),
         (lambda: ps.ReportNoisyMax(candidates=NUMBERS, scale=1, noise="laplace"), "noise must be"),
-        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0]), "utilities must be 3 finite numbers"),
-        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0, np.inf]), "utilities must be 3 finite numbers"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0]), "utilities must be 3 finite .* shape"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0, np.inf]), "3 finite .*, got inf for candidate 2"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, np.nan, 2.0]), "3 finite .*, got nan for candidate 1"),
         (lambda: of(ps.ExponentialMechanism, rate=1e200, utility=ps.StatedUtility(sensitivity=1e200)), "loss_range"),
     ],
 )
@@ -308,9 +309,11 @@ def test_bad_numbers(make, said):
         (STATED, [1.0, 2.0], r"shape \(3,\)"),
         (STATED, np.array(["a", "b", "c"]), "array of real numbers, got text"),
         (STATED, Unreadable(), "must be an array of real numbers"),
-        (ps.SummedUtility(), np.ones((2, 4)), r"shape \(n, 3\)"),
+        (ps.SummedUtility(), np.ones((2, 4)), r"ratings must .* \(records, 3\), one column .*, got shape \(2, 4\)"),
+        (ps.SummedUtility(), np.ones(3), r"ratings must have shape \(records, 3\), .*, got shape \(3,\)"),
+        (ps.SummedUtility(), [1.0, 0.0, 1.0], r"ratings must have shape \(records, 3\), .*, got shape \(3,\)"),
         (ps.QuantileUtility(), np.ones((2, 4)), "one column"),
-        (ps.CountUtility(), np.array(["a"]), "one of text"),
+        (ps.CountUtility(), np.array(["a"]), "the column holds text"),
     ],
 )
 def test_data_of_another_form_are_refused(utility, data, said):
@@ -345,3 +348,12 @@ def test_only_releases_of_the_mechanism_have_selected_candidates():
         mechanism.selected(of(ps.ExponentialMechanism).release([0.0, 1.0, 2.0]))
     with pytest.raises(TypeError, match="selected takes a Release of this mechanism, got int"):
         mechanism.selected(3)
+
+
+@pytest.mark.parametrize(
+    ("utilities", "found"),
+    [(["a", "b", "c"], "text"), ([1, "2", 3], "text"), ({"a": 1}, "dict"), ([[1], 2, 3], "list")],
+)
+def test_utilities_that_are_no_numbers_have_no_probabilities(utilities, found):
+    with pytest.raises(TypeError, match=f"utilities must be numbers, got {found}"):
+        of(ps.ExponentialMechanism).probabilities(utilities)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privsample._checks import (
     FloatArray,
     check_memory,
+    holds_text,
     is_encodable,
     listed,
     number,
@@ -138,15 +139,25 @@ class CandidateSelection(Mechanism):
 
         Raises
         ------
+        TypeError
+            If the utilities are not numbers.
         ValueError
             If the utilities are not finite or have another shape.
         """
-        given = np.asarray(utilities, dtype=np.float64)
-        if given.shape != (len(self.candidates),) or not np.isfinite(given).all():
-            raise ValueError(
-                f"utilities must be {len(self.candidates)} finite numbers, one for each candidate, got an array of "
-                f"shape {given.shape}"
-            )
+        try:
+            given = np.asarray(utilities, dtype=object)
+            text = holds_text(given)
+            given = given if text else np.asarray(utilities, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"utilities must be numbers, got {type(utilities).__name__}") from None
+        if text:
+            raise TypeError("utilities must be numbers, got text")
+        rule = f"utilities must be {len(self.candidates)} finite numbers, one for each candidate"
+        if given.shape != (len(self.candidates),):
+            raise ValueError(f"{rule}, got an array of shape {given.shape}")
+        if not (finite := np.isfinite(given)).all():
+            at = int(np.argmin(finite))
+            raise ValueError(f"{rule}, got {given[at]} for candidate {at}")
         return (permute_and_flip_chances if self._flips else exponential_chances)(self._scores(given))
 
     def selected(self, release: Release) -> tuple[Any, ...]:
