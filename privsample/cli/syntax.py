@@ -155,9 +155,26 @@ def _first_of(readers: Sequence[Reader]) -> Reader:
                 return one(text)
             except ArgumentTypeError:
                 continue
-        return readers[-1](text)
+        return _without_nan(readers[-1](text), text)
 
     return read
+
+
+def _without_nan(found: Any, text: str) -> Any:
+    """The value, unless it is a list of names that are numbers and NaN. Raises ArgumentTypeError."""
+    if isinstance(found, tuple) and "nan" in {str(name).lower().lstrip("+-") for name in found}:
+        others = [name for name in found if str(name).lower().lstrip("+-") != "nan"]
+        if all(map(_is_number, others)):
+            raise ArgumentTypeError(f"expected numbers, or names, with commas between them, got {text!r} with NaN")
+    return found
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        number(text)
+    except (ArgumentTypeError, TypeError):
+        return False
+    return True
 
 
 def array(text: str) -> Any:

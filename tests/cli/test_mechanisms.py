@@ -420,3 +420,11 @@ def test_names_and_help_follow_from_the_class():
     literal = Argument(name="x", kind=Literal["a", "b"])
     assert data._OPTIONS
     assert literal.required
+
+
+@pytest.mark.parametrize("words", ["1,nan,3", "NaN,2", "-nan,1.5"])
+def test_nan_is_no_candidate(run, words):
+    ran = run("account", "--mechanism", "exponential", f"--candidates={words}", "--rate", "1")
+    assert ran.code != 0
+    assert f"expected numbers, or names, with commas between them, got '{words}' with NaN" in " ".join(ran.err.split())
+    assert run("account", "--mechanism", "exponential", "--candidates=nan,flour,rice", "--rate", "1").code == 0
