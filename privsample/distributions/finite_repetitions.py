@@ -245,9 +245,10 @@ class TabulatedRepetitions(_FiniteSupport):
         >>> round(repetitions.mean, 12)
         2.0
         """
-        if not callable(mass) or hasattr(mass, "pmf"):  # SciPy's distributions are callable unless frozen
-            advice = "; pass its .pmf" if hasattr(mass, "pmf") else ""
-            raise TypeError(f"mass must be a function of k, got {type(mass).__name__}{advice}")
+        given: Any = mass
+        if not callable(given) or hasattr(given, "pmf"):  # SciPy's distributions are callable
+            advice = "; pass its .pmf" if hasattr(given, "pmf") else ""
+            raise TypeError(f"mass must be a function of k, got {type(given).__name__}{advice}")
         k = range(_checked_maximum(maximum) + 1)
         masses = np.array([number(**{f"mass({at})": mass(at)}) for at in k])
         return cls(probabilities=tuple(_complete(masses, "mass")))

@@ -182,7 +182,7 @@ class CandidateSelection(Mechanism):
         """
         if not isinstance(release, Release):
             raise TypeError(f"selected takes a Release of this mechanism, got {type(release).__name__}")
-        inner = release.mechanism
+        inner: Any = release.mechanism
         while isinstance(inner, Wrapper) and inner != self:
             inner = inner.base
         if inner != self:
