@@ -357,3 +357,14 @@ def test_only_releases_of_the_mechanism_have_selected_candidates():
 def test_utilities_that_are_no_numbers_have_no_probabilities(utilities, found):
     with pytest.raises(TypeError, match=f"utilities must be numbers, got {found}"):
         of(ps.ExponentialMechanism).probabilities(utilities)
+
+
+def test_numeric_candidates_are_shown_by_their_values():
+    mechanism = of(ps.PermuteAndFlip, rate=1e3, candidates=(1, 2.5, -3e30), utility=ps.QuantileUtility())
+    release = mechanism.release([2.5] * 9)
+    assert release.coords == {"category": ("1", "2.5", "-3e+30")}
+    assert ps.Release.from_json(release.to_json()) == release
+    assert [tick.get_text() for tick in release.plot().get_xticklabels()] == ["1", "2.5", "-3e+30"]
+    grid = of(ps.PermuteAndFlip, rate=1e3, candidates=np.arange(1000) / 2, utility=ps.QuantileUtility())
+    release = grid.release([70.5] * 9)
+    assert [tick.get_text() for tick in release.plot().get_xticklabels()] == ["70.5"]

@@ -182,8 +182,8 @@ class CandidateSelection(Mechanism):
         """
         if not isinstance(release, Release):
             raise TypeError(f"selected takes a Release of this mechanism, got {type(release).__name__}")
-        inner: Any = release.mechanism
-        while isinstance(inner, Wrapper) and inner != self:
+        inner = release.mechanism
+        while inner != self and isinstance(inner, Wrapper):
             inner = inner.base
         if inner != self:
             fields = " with other fields" if type(inner) is type(self) else ""
@@ -221,7 +221,7 @@ class CandidateSelection(Mechanism):
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         del data
-        return {"category": tuple(map(str, self.candidates))} if isinstance(self.candidates[0], str) else {}
+        return {"category": tuple(str(candidate).removesuffix(".0") for candidate in self.candidates)}
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.utility.totals(data, self.candidates, self.relation)
