@@ -224,9 +224,19 @@ def real_array(**named: ArrayLike) -> FloatArray:
         result = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be real numbers, got {type(item).__name__}") from None
+    if holds_text(item):  # NumPy converts text to numbers
+        raise TypeError(f"{name} must be real numbers, got text")
     if np.isnan(result).any():
         raise ValueError(f"{name} must not contain NaN")
     return result
+
+
+def holds_text(item: ArrayLike) -> bool:
+    """True if the item is text, or an array or nested list with text."""
+    found = np.asarray(item)
+    return found.dtype.kind in "SU" or (
+        found.dtype.kind == "O" and any(isinstance(entry, (str, bytes)) for entry in found.flat)
+    )
 
 
 def renyi_orders(orders: ArrayLike) -> FloatArray:

@@ -33,8 +33,16 @@ def encode(item: Any) -> Any:
         raise PrivateContent("this depends on the data and was not paid for: it cannot be written")
     if is_dataclass(item) and not isinstance(item, type):
         head = {"type": registration_of(type(item)).tag}
-        return head | {f.name: encode(getattr(item, f.name)) for f in fields(item) if f.init}
+        return head | {f.name: _field(item, getattr(item, f.name)) for f in fields(item) if f.init}
     return _container(item)
+
+
+def _field(owner: Any, item: Any) -> Any:
+    """A field as plain data. Raises TypeError for a function, with what the owner's class says about it."""
+    advice = getattr(type(owner), "_why_not_saved", None)
+    if advice and callable(item) and not is_dataclass(item):
+        raise TypeError(advice)
+    return encode(item)
 
 
 def _number(item: Any) -> Any:

@@ -54,7 +54,8 @@ def posterior_odds(account: "Accountant", prior_odds: ArrayLike, tail_probabilit
     """Largest odds of a hypothesis about one record after the release."""
     odds = real_array(prior_odds=prior_odds)
     if not ((odds > 0.0) & (odds < np.inf)).all():
-        raise ValueError("prior_odds must be finite and > 0: a probability p is the odds p/(1 - p)")
+        wrong = float(odds[~((odds > 0.0) & (odds < np.inf))].flat[0])
+        raise ValueError(f"prior_odds must be finite and > 0, got {wrong!r}: a probability p is the odds p/(1 - p)")
     growth = odds_growth(account, tail_probability)
     with np.errstate(over="ignore"):
         return (odds * np.exp(growth) * (1.0 + 4 * _EPS * (1.0 + growth)))[()]
@@ -64,7 +65,7 @@ def posterior_probability(account: "Accountant", prior: ArrayLike, tail_probabil
     """Largest probability of a hypothesis about one record after the release."""
     p = real_array(prior=prior)
     if not ((p > 0.0) & (p < 1.0)).all():
-        raise ValueError("prior must lie in (0, 1)")
+        raise ValueError(f"prior must lie in (0, 1), got {float(p[~((p > 0.0) & (p < 1.0))].flat[0])!r}")
     odds = posterior_odds(account, p / (1.0 - p), tail_probability)
     # Four roundings of positive terms; 1/odds loses nothing where odds are infinite.
     return np.minimum(1.0 / (1.0 + 1.0 / odds) * (1.0 + 8 * _EPS), 1.0)[()]

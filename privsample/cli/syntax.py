@@ -78,8 +78,7 @@ def _of_kind(kind: Any) -> Reader:
         row = _of_kind(parts[0])
         return lambda text: tuple(map(row, _rows(text)))
     if origin is tuple and parts[1:] == (...,):
-        each = _of_kind(parts[0]) if get_origin(parts[0]) is tuple else partial(value, parts[0])
-        return lambda text: tuple(each(_strip_parentheses(one)) for one in _values(_strip_parentheses(text)))
+        return lambda text: tuple(value(parts[0], one) for one in _values(_strip_parentheses(text)))
     if origin is np.ndarray:
         return array
     if origin in (Union, UnionType):
@@ -155,9 +154,26 @@ def _first_of(readers: Sequence[Reader]) -> Reader:
                 return one(text)
             except ArgumentTypeError:
                 continue
-        return readers[-1](text)
+        return _without_nan(readers[-1](text), text)
 
     return read
+
+
+def _without_nan(found: Any, text: str) -> Any:
+    """The value, unless it is a list of names that are numbers and NaN. Raises ArgumentTypeError."""
+    if isinstance(found, tuple) and "nan" in {str(name).lower().lstrip("+-") for name in found}:
+        others = [name for name in found if str(name).lower().lstrip("+-") != "nan"]
+        if all(map(_is_number, others)):
+            raise ArgumentTypeError(f"expected numbers, or names, with commas between them, got {text!r} with NaN")
+    return found
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        number(text)
+    except (ArgumentTypeError, TypeError):
+        return False
+    return True
 
 
 def array(text: str) -> Any:
@@ -314,9 +330,8 @@ def _words(text: str) -> Iterator[str]:
 
 def _rows(text: str) -> list[str]:
     """Split rows of numbers, with semicolons between them or each in parentheses."""
-    if "(" not in text:
-        return text.split(";")
-    return [_strip_parentheses(one) for one in _values(text)]
+    inner = _strip_parentheses(text)
+    return [_strip_parentheses(one) for one in _values(inner)] if "(" in inner else inner.split(";")
 
 
 def _strip_parentheses(text: str) -> str:

@@ -233,6 +233,8 @@ class TabulatedRepetitions(_FiniteSupport):
 
         Raises
         ------
+        TypeError
+            If `mass` is not a function.
         ValueError
             If the masses up to `maximum` do not sum to one, for example because the tail is heavy.
 
@@ -243,6 +245,10 @@ class TabulatedRepetitions(_FiniteSupport):
         >>> round(repetitions.mean, 12)
         2.0
         """
+        given: Any = mass
+        if not callable(given) or hasattr(given, "pmf"):  # SciPy's distributions are callable
+            advice = "; pass its .pmf" if hasattr(given, "pmf") else ""
+            raise TypeError(f"mass must be a function of k, got {type(given).__name__}{advice}")
         k = range(_checked_maximum(maximum) + 1)
         masses = np.array([number(**{f"mass({at})": mass(at)}) for at in k])
         return cls(probabilities=tuple(_complete(masses, "mass")))
@@ -334,10 +340,10 @@ def _complete(masses: FloatArray, name: str) -> FloatArray:
         half, quarter = len(k) // 2, len(k) // 4
         heavy = k[half:] @ masses[half:] > _HEAVY * (k[quarter:half] @ masses[quarter:half])
         reason = (
-            "; the masses decrease so slowly that the mean may be infinite, and the account needs a finite mean: "
-            "divide them by their sum, which truncates the distribution"
+            ": raise maximum; if the sum stays below 1, the mean may be infinite, and the account needs a finite mean: "
+            "divide the masses by their sum, which truncates the distribution"
             if heavy
-            else "; raise maximum"
+            else ": raise maximum"
         )
         raise ValueError(f"{name} must sum to 1 over 0, ..., {len(masses) - 1}, got {total:.12g}{reason}")
     return masses

@@ -6,6 +6,7 @@ Source: Papernot and Steinke 2022, Definition 1, section 3.6, Appendices A.2 and
 """
 
 from abc import ABC, abstractmethod
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,10 @@ FIXED_NUMBER = (
     "{} must be a distribution of the number of repetitions, got {}: a fixed number is refused, since the best of k "
     "can cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
+)
+_NO_DISTRIBUTION = (
+    "{} must be a distribution of the number of repetitions, got a {}: pass TabulatedRepetitions(probabilities=...), "
+    "or TabulatedRepetitions.from_mass(distribution.pmf, maximum=...)"
 )
 
 
@@ -224,7 +229,9 @@ def check_repetition_distribution(repetitions: Any, name: str = "repetitions") -
     """The distribution, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
     if isinstance(repetitions, RepetitionDistribution):
         return repetitions
-    raise TypeError(FIXED_NUMBER.format(name, repr(repetitions)))
+    if isinstance(repetitions, Number):
+        raise TypeError(FIXED_NUMBER.format(name, repr(repetitions)))
+    raise TypeError(_NO_DISTRIBUTION.format(name, type(repetitions).__name__))
 
 
 @frozen_value

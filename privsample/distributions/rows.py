@@ -12,8 +12,11 @@ NORM_TOLERANCE = 1e-6  # of the report only: rounding in single precision length
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def matrix(data: Any) -> FloatArray:
-    """Rows as floats, shape (n, width); a masked or non-numeric entry becomes NaN. Raises SchemaError."""
+def matrix(data: Any, *, rule: str | None = None) -> FloatArray:
+    """Rows as floats, shape (n, width); a masked or non-numeric entry becomes NaN.
+
+    Raises SchemaError, which states `rule` for data with another number of axes.
+    """
     try:
         if isinstance(data, (list, tuple)):  # entry by entry: NumPy would convert a list with one string to strings
             rows = np.array([[as_float(item) for item in row] for row in data])
@@ -28,17 +31,19 @@ def matrix(data: Any) -> FloatArray:
     if rows.dtype.kind not in "biuf":
         raise SchemaError(f"the rows must be an array of real numbers, got {readable_dtype(rows.dtype)}")
     if rows.ndim != 2:
-        raise SchemaError(f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)")
+        default = f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)"
+        raise SchemaError(f"{rule}, got shape {rows.shape}" if rule else default)
     hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
     with np.errstate(over="ignore"):
         return np.where(hidden, np.nan, rows.astype(np.float64))
 
 
-def table(data: Any, width: int) -> FloatArray:
-    """Rows as floats with a public width, as `matrix` returns them. Raises SchemaError."""
-    rows = matrix(data)
+def table(data: Any, width: int, *, rule: str | None = None) -> FloatArray:
+    """Rows as floats with a public width, as `matrix` returns them. Raises SchemaError, with `rule` if it is given."""
+    rows = matrix(data, rule=rule)
     if rows.shape[1] != width:
-        raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
+        default = f"the rows must have shape (n, {width}), got {rows.shape}"
+        raise SchemaError(f"{rule}, got shape {rows.shape}" if rule else default)
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, positive_integer
+from privsample._checks import FloatArray, generator, nonnegative_integer
 from privsample._entropy import check_entropy, draw_with_entropy_check
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
@@ -289,7 +289,7 @@ class Mechanism(Memo, ABC):
         Parameters
         ----------
         size : int
-            Number of records, >= 1.
+            Number of records, >= 0.
 
         Returns
         -------
@@ -300,6 +300,8 @@ class Mechanism(Memo, ABC):
         ------
         TypeError
             If the mechanism does not take records that can be sampled.
+        ValueError
+            If `size` is 0 and the number of records is a field of the mechanism.
         """
         if self.record_format is None:
             raise TypeError(
@@ -307,7 +309,7 @@ class Mechanism(Memo, ABC):
                 "for noise on a sum use GaussianSum, LaplaceSum or ClippedSum, and a mechanism of your own declares "
                 "record_format, such as ColumnFormat()"
             )
-        size = positive_integer(size=size)
+        size = nonnegative_integer(size=size)
         named: Any = self
         if "n" in getattr(type(self), "__dataclass_fields__", ()):
             return replace(named, n=size)

@@ -14,6 +14,7 @@ from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.own_schemes import TableSampling
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
+from privsample.distributions.scheme_checks import checked_positions
 from privsample.distributions.schemes import (
     PoissonSampling,
     Scheme,
@@ -247,7 +248,7 @@ class Subsampled(Wrapper):
         return self._checked(data)
 
     def _draw(self, statistic: NDArray[Any], rng: np.random.Generator) -> Draws:
-        chosen = draw_with_entropy_check(rng, lambda: self.scheme.draw(len(statistic), rng))
+        chosen = draw_with_entropy_check(rng, lambda: checked_positions(self.scheme, len(statistic), rng))
         sample, base = statistic[chosen], self.base
         under = base._own_account.relation
         if isinstance(under, ReplaceOne):

@@ -18,6 +18,7 @@ _OVERLAID = 4  # histograms on one pair of axes that can be told apart
 SHOWN = 40  # coordinates that are plotted
 _LARGEST, _LEAST_RANGE = 1e307, 1e-12  # of the ends of a histogram; its relative width
 _BARS = 20  # noisy copies whose intervals can be told apart
+_MOST_NAMED = 40  # bars whose names can be read, with room for those of codes that were never released
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,11 @@ def plot_codes(ax: "Axes | None", codes: NDArray[np.integer], names: Sequence[st
 
 
 def code_counts(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[list[str], NDArray[np.integer]]:
-    """The label and the count of each code; of all that have a name, also those that were never released."""
-    if names:
+    """The label and the count of each code; of few codes that have a name, also those that were never released."""
+    if 0 < len(names) <= _MOST_NAMED:
         return list(names), np.bincount(codes.astype(np.int64).ravel(), minlength=len(names))
     found, counts = np.unique(codes, return_counts=True)
-    return [str(code) for code in found], counts
+    return [names[code] if code < len(names) else str(code) for code in found], counts
 
 
 def histogram_edges(values: FloatArray, bins: int) -> FloatArray:

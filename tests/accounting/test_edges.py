@@ -235,3 +235,12 @@ def test_epsilons_whose_exponential_overflows_are_upper_bounds(mu, delta):
     truth = mu * (mu / 2 + special.ndtri_exp(np.log(delta)) * -1.0)
     assert -1e-5 / mu - 1e-15 <= epsilon / truth - 1 <= 1e-5
     assert GaussianAccountant(sensitivity=mu, noise_std=1.0).log_delta(mu * (mu / 2 - 200.0)) >= -1e-9
+
+
+@pytest.mark.parametrize("given", ["1e-6", b"0.1", np.array(["1e-6"]), ["0.1", 0.2], np.array(["1", 2], dtype=object)])
+def test_text_is_no_number(given):
+    account = GaussianAccountant(sensitivity=1, noise_std=1)
+    for curve in (account.epsilon, account.delta, account.log_delta, account.rdp):
+        with pytest.raises(TypeError, match=r"(delta|epsilon|orders) must be real numbers, got text"):
+            curve(given)
+    assert account.epsilon(np.array([1e-6, 1e-5], dtype=object)).tolist() == account.epsilon((1e-6, 1e-5)).tolist()

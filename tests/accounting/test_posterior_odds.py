@@ -212,11 +212,11 @@ def test_rounding_is_upward_where_the_search_stops_at_once(monkeypatch):
     [
         (lambda a: a.loss_tail([0.0, np.nan]), "losses"),
         (lambda a: a.loss_tail(np.inf), "losses must be finite"),
-        (lambda a: a.posterior_odds(0.0), "prior_odds must be finite and > 0"),
-        (lambda a: a.posterior_odds(np.inf), "prior_odds must be finite and > 0"),
+        (lambda a: a.posterior_odds(0.0), r"prior_odds must be finite and > 0, got 0\.0: "),
+        (lambda a: a.posterior_odds(np.inf), "prior_odds must be finite and > 0, got inf: "),
         (lambda a: a.posterior_odds(tail_probability=1.0), "tail_probability must"),
         (lambda a: a.posterior_odds(tail_probability=-0.1), "tail_probability must"),
-        (lambda a: a.posterior_probability(1.0), r"prior must lie in \(0, 1\)"),
+        (lambda a: a.posterior_probability([0.5, 1.5]), r"prior must lie in \(0, 1\), got 1\.5$"),
         (lambda a: a.posterior_probability(0.0), r"prior must lie in \(0, 1\)"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import privsample as ps
 from privsample.accounting.selection.renyi import theorem_6
@@ -100,8 +101,6 @@ def test_the_bound_by_curvature_holds_for_every_table(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.4, False)])
 def test_the_table_is_drawn_from(factor, accepted, rng, alpha):
-    from scipy import stats
-
     masses = np.array([0.1, 0.0, 0.5, 0.15, 0.25])
     wrong = masses * np.array([factor, 1, 1, 1, 1])
     runs = ps.TabulatedRepetitions(probabilities=tuple(wrong / wrong.sum()))
@@ -141,6 +140,21 @@ def test_selections_take_tables():
             lambda: ps.TabulatedRepetitions.from_mass(lambda k: 0.1 * 0.9**k, maximum=80),
             ValueError,
             "mass must sum to 1 over 0, ..., 80, got 0.9998.*raise maximum",
+        ),
+        (
+            lambda: ps.TabulatedRepetitions.from_mass(stats.poisson(5).pmf, maximum=10),
+            ValueError,
+            "mass must sum to 1 over 0, ..., 10, got 0.9863.*: raise maximum; if the sum stays below 1",
+        ),
+        (
+            lambda: ps.TabulatedRepetitions.from_mass(stats.poisson(5), maximum=60),
+            TypeError,
+            "mass must be a function of k, got rv_discrete_frozen; pass its .pmf",
+        ),
+        (
+            lambda: ps.TabulatedRepetitions.from_mass([0.5, 0.5], maximum=1),
+            TypeError,
+            "mass must be a function of k, got list$",
         ),
         (lambda: ps.TabulatedRepetitions.from_mass(lambda k: 0.5, maximum=0), ValueError, "maximum"),
         (

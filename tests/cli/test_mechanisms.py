@@ -203,7 +203,7 @@ RELEASES = [
     ("logistic --n 40 --features 2 --norm 1 --prior-std 1 --columns a,b --label y", "coefficients", (1, 2)),
     ("noisy-projected-sgd --loss 'logistic-loss features=2 norm=1 radius=2' --n 40 --rate 0.1 --columns a,b --label y",
      "coefficients", (1, 2)),
-    ("private-gibbs-hmm --states 1 --categories 2 --entries 40 --sweeps 3 --kept 2 --columns y", "states", (2, 1)),
+    ("private-gibbs-hmm --states 1 --categories 2 --entries 40 --sweeps 3 --released-sweeps 2 --columns y", "states", (2, 1)),
 ]  # fmt: skip
 
 
@@ -291,7 +291,7 @@ ERRORS = [
     ("account --mechanism direct --n 4 --model beta-bernoulli", 2, "needs --prior, the numbers alpha,beta"),
     ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --column a --out r.json", 2,
      "takes a statistic: give a .json file"),
-    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "must end in .json or"),
+    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "a statistic is read from a .json"),
     ("release none.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "there is no file none"),
     ("release text.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "cannot be read: expe"),
     ("release list.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "must have shape ()"),
@@ -309,7 +309,7 @@ ERRORS = [
      "cannot read its data from a file; its data are a mapping, or a pandas, polars"),
     (("release table.csv --mechanism multilevel-release --base 'brownian-motion sensitivity=1 time=1' --times 2 "
      "--out r.json"), 2,
-     "it is a statistic"),
+     "a statistic is read from a .json"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --public-data a --out r.json", 2,
      "updates a prior, and"),
     ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave --mutant out"),
@@ -420,3 +420,11 @@ def test_names_and_help_follow_from_the_class():
     literal = Argument(name="x", kind=Literal["a", "b"])
     assert data._OPTIONS
     assert literal.required
+
+
+@pytest.mark.parametrize("words", ["1,nan,3", "NaN,2", "-nan,1.5"])
+def test_nan_is_no_candidate(run, words):
+    ran = run("account", "--mechanism", "exponential", f"--candidates={words}", "--rate", "1")
+    assert ran.code != 0
+    assert f"expected numbers, or names, with commas between them, got '{words}' with NaN" in " ".join(ran.err.split())
+    assert run("account", "--mechanism", "exponential", "--candidates=nan,flour,rice", "--rate", "1").code == 0

@@ -50,7 +50,7 @@ def test_statistics_that_are_no_file_are_told_as_what_they_are(run):
     Path("d.json").mkdir()
     assert "d.json cannot be opened: Is a directory" in run("release", "d.json", *NOISE, "--out", "r.json").err
     Path("rag.json").write_text("[[1, 2], [3]]")
-    assert "lists of numbers of one length" in run("release", "rag.json", *NOISE, "--out", "r.json").err
+    assert "nested lists of numbers of equal length" in run("release", "rag.json", *NOISE, "--out", "r.json").err
     assert "there is no file e.json" in run("release", "e.json", *NOISE, "--out", "r.json").err
     assert "invalid file name" in run("release", "e\0.json", *NOISE, "--out", "r.json").err
 

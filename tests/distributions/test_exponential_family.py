@@ -273,5 +273,12 @@ def test_a_registered_model_is_saved_paid_for_and_audited(tmp_path):
         ps.DirectPosterior(model=Wrong(), n=3)
     own = ps.DiffusedPosterior(model=families.bernoulli(), n=3, data_weight=0.5)
     assert mechanism.accountant.rdp(2.0) == own.accountant.rdp(2.0)
-    with pytest.raises(TypeError, match="a function cannot be saved"):
+    with pytest.raises(TypeError, match="a model that holds functions cannot be saved: write a registered sub"):
         own.release([0, 1, 1]).save(tmp_path / "f.json")
+
+
+@pytest.mark.parametrize(("bound", "value"), [("high", np.inf), ("low", -np.inf), ("high", np.nan)])
+def test_records_without_finite_bounds_are_refused(bound, value):
+    records = ps.Domain(**{"low": 0.0, "high": 1.0, "missing": 0.0} | {bound: value})
+    with pytest.raises(ValueError, match=f"^records must have finite bounds, got {bound} = {value}$"):
+        families.bernoulli(records=records)

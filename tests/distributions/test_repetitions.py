@@ -236,7 +236,17 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=1), maximum=2.5), ValueError, "maximum"),
         (lambda: ps.Poisson(mean=3).success(0.0), ValueError, "share"),
         (lambda: ps.Poisson(mean=3).tail(0), ValueError, "k must be at least 1"),
-        (lambda: check_repetition_distribution("ten"), TypeError, "Proposition 17"),
+        (lambda: check_repetition_distribution(np.int64(10)), TypeError, "Proposition 17"),
+        (
+            lambda: check_repetition_distribution((0.5, 0.5)),
+            TypeError,
+            r"^repetitions must be a distribution of the number of repetitions, got a tuple: pass Tabulated",
+        ),
+        (
+            lambda: check_repetition_distribution(stats.poisson(5)),
+            TypeError,
+            r"got a rv_discrete_frozen: .*, or TabulatedRepetitions.from_mass\(distribution.pmf, maximum=...\)",
+        ),
     ],
 )
 def test_bad_input(build, error, words):

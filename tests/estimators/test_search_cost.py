@@ -194,7 +194,7 @@ class Silent(Constant):
         (search(cv=5), ValueError, "cv must be None without score_noise"),
         (search(scoring=["accuracy"]), ValueError, "scoring must be a single score"),
         (private(score_noise=0.1), TypeError, "score_noise must be a NoisyScore"),
-        (private(scoring="roc_auc"), ValueError, "scoring must be a mean over records with score_noise, got 'roc_auc'"),
+        (private(scoring="roc_auc"), ValueError, "with score_noise, scoring must be a mean over records, got 'roc_auc'"),
         (private(cv=StratifiedKFold()), ValueError, "uses private data without an account"),
         (private(cv=GroupKFold()), ValueError, "uses private data without an account"),
         (private(cv=1), ValueError, "n_splits"),
@@ -219,7 +219,7 @@ def test_regressors_have_no_accuracy():
         accountant = ps.PureAccountant(stated_epsilon=1)
 
     space = {"fit_intercept": [True, False]}
-    with pytest.raises(ValueError, match="scoring must be a mean over records with score_noise, got None"):
+    with pytest.raises(ValueError, match="with score_noise, scoring must be a mean over records, got None"):
         private(space, estimator=AccountedCentroids()).accountant_for(N)
     absolute = {"estimator": AccountedCentroids(), "scoring": "neg_mean_absolute_error"}
     with pytest.raises(ValueError, match="must have low < 0 for neg_mean_absolute_error"):

@@ -67,7 +67,7 @@ def test_functions_are_drawn_but_not_saved(tmp_path):
     own = ps.AppliedKernel(base=number, kernel=ps.StatedKernel(function=noisier, displacement_zcdp=1 / 8))
     assert own.accountant.zcdp == pytest.approx(1 / (2 + 8))
     release = own.release(3.0)
-    with pytest.raises(TypeError, match="a function cannot be saved"):
+    with pytest.raises(TypeError, match="a kernel that holds a function cannot be saved: write a registered sub"):
         release.save(tmp_path / "r.json")
 
 

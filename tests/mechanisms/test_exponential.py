@@ -262,6 +262,8 @@ def test_a_sample_of_numbers(rng):
         ({"candidates": ("a", 1.0)}, TypeError, "all numbers or all text"),
         ({"candidates": ("a", " ")}, ValueError, "not empty"),
         ({"candidates": "abc"}, TypeError, "candidates must be a list"),
+        ({"candidates": {1.0, 2.0}}, TypeError, r"in a fixed order, got a set, whose order .*; pass sorted\(\.\.\.\)"),
+        ({"candidates": frozenset(NAMES)}, TypeError, "in a fixed order, got a frozenset"),
         ({"candidates": (1.0, None)}, TypeError, r"candidates\[1\] must be a number"),
         ({"candidates": NAMES, "utility": ps.QuantileUtility()}, TypeError, "candidates must be numbers"),
         ({"rate": 0.0}, ValueError, "rate must be finite and > 0"),
@@ -290,8 +292,9 @@ def test_bad_parameters(fields, error, said):
         (lambda: ps.QuantileUtility(quantile=1.5), "quantile must lie"),
         (lambda: ps.QuantileUtility(quantile=np.nan), "quantile must lie"),
         (lambda: ps.ReportNoisyMax(candidates=NUMBERS, scale=1, noise="laplace"), "noise must be"),
-        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0]), "utilities must be 3 finite numbers"),
-        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0, np.inf]), "utilities must be 3 finite numbers"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0]), "utilities must be 3 finite .* shape"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, 2.0, np.inf]), "3 finite .*, got inf for candidate 2"),
+        (lambda: of(ps.ExponentialMechanism).probabilities([1.0, np.nan, 2.0]), "3 finite .*, got nan for candidate 1"),
         (lambda: of(ps.ExponentialMechanism, rate=1e200, utility=ps.StatedUtility(sensitivity=1e200)), "loss_range"),
     ],
 )
@@ -306,7 +309,9 @@ def test_bad_numbers(make, said):
         (STATED, [1.0, 2.0], r"shape \(3,\)"),
         (STATED, np.array(["a", "b", "c"]), "array of real numbers, got text"),
         (STATED, Unreadable(), "must be an array of real numbers"),
-        (ps.SummedUtility(), np.ones((2, 4)), r"shape \(n, 3\)"),
+        (ps.SummedUtility(), np.ones((2, 4)), r"ratings must .* \(records, 3\), one column .*, got shape \(2, 4\)"),
+        (ps.SummedUtility(), np.ones(3), r"ratings must have shape \(records, 3\), .*, got shape \(3,\)"),
+        (ps.SummedUtility(), [1.0, 0.0, 1.0], r"ratings must have shape \(records, 3\), .*, got shape \(3,\)"),
         (ps.QuantileUtility(), np.ones((2, 4)), "one column"),
         (ps.CountUtility(), np.array(["a"]), "the column holds text"),
     ],
@@ -344,3 +349,38 @@ def test_a_replacement_is_not_monotone():
     """Each of two records raises one utility: their replacement raises one and lowers the other."""
     utility = ps.StatedUtility(sensitivity=1, monotone=True)
     assert [utility.change_range(each) for each in (ps.AddRemove(), ps.ReplaceOne(n=9))] == [1.0, 2.0]
+
+
+def test_only_releases_of_the_mechanism_have_selected_candidates():
+    mechanism = of(ps.ExponentialMechanism, candidates=dict.fromkeys(NAMES).keys(), utility=ps.CountUtility())
+    assert mechanism.candidates == NAMES
+    base = of(ps.ExponentialMechanism, relation=ps.ReplaceOne(n=2), utility=ps.QuantileUtility())
+    wrapped = ps.Subsampled(base=base, scheme=ps.WithoutReplacement(n=4, m=2)).release([1.0, 2.0, 3.0, 1.0])
+    assert base.selected(wrapped)[0] in NUMBERS
+    other = of(ps.PermuteAndFlip, candidates=NAMES).release([0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match=r"must be one of this mechanism, got one of PermuteAndFlip$"):
+        mechanism.selected(other)
+    with pytest.raises(ValueError, match="got one of ExponentialMechanism with other fields"):
+        mechanism.selected(of(ps.ExponentialMechanism).release([0.0, 1.0, 2.0]))
+    with pytest.raises(TypeError, match="selected takes a Release of this mechanism, got int"):
+        mechanism.selected(3)
+
+
+@pytest.mark.parametrize(
+    ("utilities", "found"),
+    [(["a", "b", "c"], "text"), ([1, "2", 3], "text"), ({"a": 1}, "dict"), ([[1], 2, 3], "list")],
+)
+def test_utilities_that_are_no_numbers_have_no_probabilities(utilities, found):
+    with pytest.raises(TypeError, match=f"utilities must be numbers, got {found}"):
+        of(ps.ExponentialMechanism).probabilities(utilities)
+
+
+def test_numeric_candidates_are_shown_by_their_values():
+    mechanism = of(ps.PermuteAndFlip, rate=1e3, candidates=(1, 2.5, -3e30), utility=ps.QuantileUtility())
+    release = mechanism.release([2.5] * 9)
+    assert release.coords == {"category": ("1", "2.5", "-3e+30")}
+    assert ps.Release.from_json(release.to_json()) == release
+    assert [tick.get_text() for tick in release.plot().get_xticklabels()] == ["1", "2.5", "-3e+30"]
+    grid = of(ps.PermuteAndFlip, rate=1e3, candidates=np.arange(1000) / 2, utility=ps.QuantileUtility())
+    release = grid.release([70.5] * 9)
+    assert [tick.get_text() for tick in release.plot().get_xticklabels()] == ["70.5"]

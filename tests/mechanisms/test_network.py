@@ -106,3 +106,13 @@ def test_fields_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             PrivateGibbsNetwork(**GIVEN | fields)
+
+
+@pytest.mark.parametrize(
+    ("variable", "error"),
+    [(7, ValueError), (-1, ValueError), (0.5, ValueError), ("name", TypeError), (None, TypeError)],
+)
+def test_a_variable_that_the_network_has_not_is_refused(variable, error, rng):
+    release = MADE.release(ROWS, rng=rng)
+    with pytest.raises(error, match=f"^variable must be a whole number from 0 to 2, got {variable!r}$"):
+        MADE.conditional(release, variable)

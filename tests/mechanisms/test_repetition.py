@@ -214,7 +214,7 @@ def test_calibrate():
         ps.RepeatedSelection.calibrate(base=NOISE, target=ps.DP(epsilon=1, delta=1e-5))
 
 
-@pytest.mark.parametrize("runs", [10, True, None, 3.5, "many"])
+@pytest.mark.parametrize("runs", [10, True, 3.5])
 def test_a_fixed_number_of_runs_is_refused(runs):
     with pytest.raises(TypeError, match="a fixed number is refused"):
         ps.RepeatedSelection(base=NOISE, repetitions=runs)

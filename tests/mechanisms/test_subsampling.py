@@ -21,11 +21,14 @@ from privsample import (
     RandomizedResponse,
     Release,
     ReplaceOne,
+    SamplingPart,
+    Scheme,
     Subsampled,
     SubsampledAccountant,
     WithoutReplacement,
     WithReplacement,
 )
+from privsample._value import frozen_value
 from privsample.errors import RelationMismatch, SchemaError
 
 N, ADD = 6, AddRemove()
@@ -208,7 +211,15 @@ def test_calibration():
         (
             lambda: Subsampled(base=DirectPosterior(model=MODEL, n=N), scheme=PoissonSampling(rate=0.1)),
             RelationMismatch,
-            "relation=ReplaceOne",
+            r"; pass relation=ReplaceOne\(n=6\) to Subsampled$",
+        ),
+        (
+            lambda: Subsampled(
+                base=GaussianSum(bounds=(0, 1), noise_std=1, relation=ReplaceOne(n=9, unit="visit")),
+                scheme=PoissonSampling(rate=0.1),
+            ),
+            RelationMismatch,
+            r"; pass relation=ReplaceOne\(n=9, unit='visit'\) to Subsampled$",
         ),
         (lambda: GaussianSum(bounds=(0, 1), noise_std=0), ValueError, "noise_std"),
         (lambda: LaplaceSum(bounds=(1, 0), scale=1), ValueError, "low < high"),
@@ -220,3 +231,62 @@ def test_calibration():
 def test_bad_parameters(build, error, words):
     with pytest.raises(error, match=words):
         build()
+
+
+@frozen_value
+class OwnScheme(Scheme):
+    """A scheme whose methods return what the test says."""
+
+    drawn: object = (0,)
+    pairs: object = ((AddRemove(), AddRemove()),)
+    worst: object = ((SamplingPart(rate=0.5),),)
+
+    def draw(self, size, rng):
+        return self.drawn
+
+    def conversions(self, base):
+        return self.pairs
+
+    def parts(self, base, relation):
+        return self.worst
+
+
+@pytest.mark.parametrize(
+    ("drawn", "error", "words"),
+    [
+        ([0, -1], ValueError, "whole numbers from 0 to size - 1, got -1 for size 3"),
+        ([0, 3], ValueError, "got 3 for size 3"),
+        ([0.5], ValueError, "got 0.5 for size 3"),
+        ([np.nan], ValueError, "got nan for size 3"),
+        (["a"], TypeError, "got text"),
+        ([True, False, True], TypeError, "got bool"),
+        (1, TypeError, r"shape \(k,\), got int of shape \(\)"),
+        ([[0], [1, 2]], TypeError, "got list"),
+    ],
+)
+def test_positions_of_an_own_scheme_are_checked(drawn, error, words):
+    with pytest.raises(error, match=f"OwnScheme.draw must return an array of positions.*{words}"):
+        Subsampled(base=SUM, scheme=OwnScheme(drawn=drawn)).release([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("drawn", [[2, 0, 2], (), np.array([1.0]), np.array([1], dtype=np.uint8)])
+def test_valid_positions_are_drawn(drawn):
+    assert Subsampled(base=SUM, scheme=OwnScheme(drawn=drawn)).release([0.1, 0.2, 0.3])["sum"].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"worst": SamplingPart(rate=0.5)}, TypeError, "OwnScheme.parts must .* got SamplingPart"),
+        ({"worst": (SamplingPart(rate=0.5),)}, TypeError, "OwnScheme.parts must .* got a tuple with SamplingPart"),
+        ({"worst": ((0.5,),)}, TypeError, "OwnScheme.parts must .* got a part of type float"),
+        ({"worst": ()}, ValueError, "OwnScheme.parts must .* got an empty one"),
+        ({"pairs": AddRemove()}, TypeError, "OwnScheme.conversions must .* got AddRemove"),
+        ({"pairs": (AddRemove(), AddRemove())}, TypeError, "OwnScheme.conversions must .* got a tuple with AddRemove"),
+        ({"pairs": ((AddRemove(), 3),)}, TypeError, "OwnScheme.conversions must .* a pair of AddRemove, int"),
+        ({"pairs": ()}, ValueError, "OwnScheme.conversions must .* got an empty one"),
+    ],
+)
+def test_parts_and_conversions_of_an_own_scheme_are_checked(fields, error, words):
+    with pytest.raises(error, match=words):
+        Subsampled(base=SUM, scheme=OwnScheme(**fields))

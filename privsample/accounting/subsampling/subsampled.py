@@ -14,7 +14,8 @@ from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
-from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme
+from privsample.distributions.scheme_checks import checked_conversions, checked_parts
+from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme, unit_of
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne, related
 
@@ -119,7 +120,7 @@ class SubsampledAccountant(Accountant):
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
         assert self.relation is not None
-        return self.scheme.parts(self.base.relation, self.relation)
+        return checked_parts(self.scheme, self.base.relation, self.relation)
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
@@ -204,14 +205,21 @@ def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) 
             "scheme must be PoissonSampling, WithoutReplacement, WithReplacement or another Scheme, got "
             f"{type(scheme).__name__}"
         )
-    ways = scheme.conversions(base)
+    ways = checked_conversions(scheme, base)
     natural, rule = ways[0][1], scheme.conversion_rule(base)
     result = natural if asked is None else asked
     if (base, result) not in ways:
-        raise RelationMismatch(
-            f"{type(scheme).__name__} converts {rule}, with one unit; got a base under {base} and relation {result}"
-        )
+        found = f"got a base under {base} and relation {result}"
+        advice = f"; pass relation={_short(base)} to Subsampled" if (base, base) in ways and asked is None else ""
+        raise RelationMismatch(f"{type(scheme).__name__} converts {rule}, with one unit; {found}{advice}")
     return result
+
+
+def _short(relation: Relation) -> str:
+    """A relation about one record, with the unit if it is not "record"."""
+    unit = "" if (word := unit_of(relation)) == "record" else f"unit={word!r}"
+    size = f"n={relation.n}" if isinstance(relation, ReplaceOne) else ""
+    return f"{type(relation).__name__}({', '.join(filter(None, (size, unit)))})"
 
 
 def _direction_pairs(account: Accountant, members: int, *, both_orders: bool) -> tuple[LossPair, LossPair]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from privsample._checks import (
     function,
     generator,
     nonnegative_integer,
+    number,
     positive,
     positive_integer,
     prior_factor,
@@ -132,6 +133,10 @@ class ExponentialFamily(Model):
     """
 
     prior_parameters = ("prior_parameter",)
+    _why_not_saved: ClassVar[str] = (
+        "a model that holds functions cannot be saved: write a registered subclass of FamilyModel "
+        "(docs/guides/extend.md)"
+    )
 
     prior_parameter: FloatArray
     records: Domain
@@ -149,6 +154,9 @@ class ExponentialFamily(Model):
     def __post_init__(self) -> None:
         if not isinstance(self.records, Domain):
             raise TypeError(f"records must be a Domain, got {type(self.records).__name__}")
+        for bound in ("low", "high"):
+            if not np.isfinite(found := number(**{f"records.{bound}": getattr(self.records, bound)})):
+                raise ValueError(f"records must have finite bounds, got {bound} = {found}")
         if not isinstance(self.normalizer, LogNormalizer):
             raise TypeError(f"normalizer must be a LogNormalizer, got {type(self.normalizer).__name__}")
         name: object = self.name

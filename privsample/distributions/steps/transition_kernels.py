@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,6 +103,9 @@ class StatedKernel(Kernel):
     0.75
     """
 
+    _why_not_saved: ClassVar[str] = (
+        "a kernel that holds a function cannot be saved: write a registered subclass of Kernel (docs/guides/extend.md)"
+    )
     function: Callable[[FloatArray, np.random.Generator], Any]
     dobrushin: float = 1.0
     doeblin: float = 1.0

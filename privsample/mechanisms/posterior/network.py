@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, check_memory, flag, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, flag, positive, positive_integer, whole_number
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import tables_account
@@ -247,7 +247,24 @@ class PrivateGibbsNetwork(Mechanism):
         numpy.ndarray of float
             The probabilities, with one axis for the draws, one for each parent in increasing order, and one for the
             variable's own categories.
+
+        Raises
+        ------
+        TypeError
+            If `variable` is not a number.
+        ValueError
+            If `variable` is not one of the variables.
         """
+        last = len(self.categories) - 1
+        rule = f"variable must be a whole number from 0 to {last}, got {variable!r}"
+        try:
+            variable = whole_number(variable=variable)
+        except TypeError:
+            raise TypeError(rule) from None
+        except ValueError:
+            raise ValueError(rule) from None
+        if not 0 <= variable <= last:
+            raise ValueError(rule)
         sizes = [self.network.size(family) for family in self.network.families]
         start, family = sum(sizes[:variable]), self.network.families[variable]
         found = release["probabilities"][:, start : start + sizes[variable]]

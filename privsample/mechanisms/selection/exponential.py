@@ -1,7 +1,8 @@
 """Private selection of a candidate of high utility: exponential mechanism, report-noisy-max, permute-and-flip."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from privsample._checks import (
     FloatArray,
     check_memory,
+    holds_text,
     is_encodable,
     listed,
     number,
@@ -25,7 +27,7 @@ from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.loss.bounded_range import MOST_DRAWS
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant
 from privsample.mechanisms.arguments import CommandLine
-from privsample.mechanisms.base import Draws, Mechanism, compose_draws
+from privsample.mechanisms.base import Draws, Mechanism, Wrapper, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import Example
@@ -137,15 +139,25 @@ class CandidateSelection(Mechanism):
 
         Raises
         ------
+        TypeError
+            If the utilities are not numbers.
         ValueError
             If the utilities are not finite or have another shape.
         """
-        given = np.asarray(utilities, dtype=np.float64)
-        if given.shape != (len(self.candidates),) or not np.isfinite(given).all():
-            raise ValueError(
-                f"utilities must be {len(self.candidates)} finite numbers, one for each candidate, got an array of "
-                f"shape {given.shape}"
-            )
+        try:
+            given = np.asarray(utilities, dtype=object)
+            text = holds_text(given)
+            given = given if text else np.asarray(utilities, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"utilities must be numbers, got {type(utilities).__name__}") from None
+        if text:
+            raise TypeError("utilities must be numbers, got text")
+        rule = f"utilities must be {len(self.candidates)} finite numbers, one for each candidate"
+        if given.shape != (len(self.candidates),):
+            raise ValueError(f"{rule}, got an array of shape {given.shape}")
+        if not (finite := np.isfinite(given)).all():
+            at = int(np.argmin(finite))
+            raise ValueError(f"{rule}, got {given[at]} for candidate {at}")
         return (permute_and_flip_chances if self._flips else exponential_chances)(self._scores(given))
 
     def selected(self, release: Release) -> tuple[Any, ...]:
@@ -160,7 +172,22 @@ class CandidateSelection(Mechanism):
         -------
         tuple
             One candidate for each draw.
+
+        Raises
+        ------
+        TypeError
+            If `release` is not a Release.
+        ValueError
+            If it is a release of another mechanism, which does not wrap this one.
         """
+        if not isinstance(release, Release):
+            raise TypeError(f"selected takes a Release of this mechanism, got {type(release).__name__}")
+        inner = release.mechanism
+        while inner != self and isinstance(inner, Wrapper):
+            inner = inner.base
+        if inner != self:
+            fields = " with other fields" if type(inner) is type(self) else ""
+            raise ValueError(f"the release must be one of this mechanism, got one of {type(inner).__name__}{fields}")
         return tuple(self.candidates[place] for place in release["selected"])
 
     def validate(self, data: Any) -> CuratorNotes:
@@ -194,7 +221,7 @@ class CandidateSelection(Mechanism):
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         del data
-        return {"category": tuple(map(str, self.candidates))} if isinstance(self.candidates[0], str) else {}
+        return {"category": tuple(str(candidate).removesuffix(".0") for candidate in self.candidates)}
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.utility.totals(data, self.candidates, self.relation)
@@ -235,6 +262,11 @@ def _normalize(self: Any) -> None:
 
 def _checked_candidates(given: Any) -> Candidates:
     """Two or more different candidates: finite numbers, or texts."""
+    if isinstance(given, AbstractSet) and not isinstance(given, KeysView):  # the keys of a dict have a fixed order
+        raise TypeError(
+            f"candidates must be a list in a fixed order, got a {type(given).__name__}, whose order differs between "
+            "runs; pass sorted(...)"
+        )
     found = listed(candidates=given)
     if len(found) < 2:
         raise ValueError(f"candidates must be at least two, got {len(found)}")

@@ -202,7 +202,7 @@ class SummedUtility(Utility):
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The sum of the clipped ratings less the lower bound, which is the same for all candidates."""
-        ratings = _check_count(table(data, len(candidates)), relation)
+        ratings = _check_count(_ratings(data, len(candidates)), relation)
         low, high = self.bounds
         above = np.clip(np.where(np.isnan(ratings), low, ratings), low, high) - low
         with np.errstate(over="ignore"):
@@ -210,7 +210,7 @@ class SummedUtility(Utility):
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the ratings that are no number or lie outside the bounds."""
-        ratings = table(data, len(candidates))
+        ratings = _ratings(data, len(candidates))
         missing = np.isnan(ratings)
         outside = ~missing & ~((ratings >= self.bounds[0]) & (ratings <= self.bounds[1]))
         return {"missing": int(missing.sum()), "outside the bounds": int(outside.sum())}
@@ -224,6 +224,14 @@ class SummedUtility(Utility):
     def dataset(self, records: list[Any], candidates: Candidates) -> FloatArray:
         """The ratings as an array, which may have no rows."""
         return np.array(records, dtype=np.float64).reshape(len(records), len(candidates))
+
+
+def _ratings(data: Any, count: int) -> FloatArray:
+    """The ratings as floats, shape (records, count), NaN for what is no number. Raises SchemaError."""
+    rule = f"ratings must have shape (records, {count}), one column for each candidate"
+    if isinstance(data, (list, tuple)) and data and not any(np.iterable(row) for row in data):
+        raise SchemaError(f"{rule}, got shape ({len(data)},)")
+    return table(data, count, rule=rule)
 
 
 @frozen_value
