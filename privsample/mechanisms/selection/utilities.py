@@ -442,7 +442,7 @@ class QuantileUtility(Utility):
         points = np.array(candidates, dtype=np.float64)
         below = np.searchsorted(records, points, side="left").astype(np.float64)
         above = len(records) - np.searchsorted(records, points, side="right").astype(np.float64)
-        return -np.abs((1.0 - self.quantile) * below - self.quantile * above)
+        return 0.0 - np.abs((1.0 - self.quantile) * below - self.quantile * above)
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the records that are missing or no number."""
