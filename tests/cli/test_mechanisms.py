@@ -203,7 +203,8 @@ RELEASES = [
     ("logistic --n 40 --features 2 --norm 1 --prior-std 1 --columns a,b --label y", "coefficients", (1, 2)),
     ("noisy-projected-sgd --loss 'logistic-loss features=2 norm=1 radius=2' --n 40 --rate 0.1 --columns a,b --label y",
      "coefficients", (1, 2)),
-    ("private-gibbs-hmm --states 1 --categories 2 --entries 40 --sweeps 3 --released-sweeps 2 --columns y", "states", (2, 1)),
+    ("private-gibbs-hmm --states 1 --categories 2 --entries 40 --sweeps 3 --released-sweeps 2 --columns y",
+     "states", (2, 1)),
 ]  # fmt: skip
 
 
@@ -291,7 +292,8 @@ ERRORS = [
     ("account --mechanism direct --n 4 --model beta-bernoulli", 2, "needs --prior, the numbers alpha,beta"),
     ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --column a --out r.json", 2,
      "takes a statistic: give a .json file"),
-    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "a statistic is read from a .json"),
+    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2,
+     "a statistic is read from a .json"),
     ("release none.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "there is no file none"),
     ("release text.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "cannot be read: expe"),
     ("release list.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "must have shape ()"),

@@ -70,7 +70,7 @@ class WithoutReplacement(RepetitionDistribution):
 )
 def test_the_winner_follows_the_distribution_of_runs(mutant, accepted, rng, alpha, monkeypatch):
     """P(best among the lowest j of 6) = f(j/6), f(u) = exp(4 (u - 1))."""
-    distribution, left, fits = ps.Poisson(mean=6 if mutant == "another distribution" else 4), [], 700
+    distribution, left, fits = ps.Poisson(mean=6 if mutant == "another distribution" else 4), [], 1200
     if mutant == "no replacement":
         distribution = WithoutReplacement(left)
         monkeypatch.setattr(

@@ -194,7 +194,11 @@ class Silent(Constant):
         (search(cv=5), ValueError, "cv must be None without score_noise"),
         (search(scoring=["accuracy"]), ValueError, "scoring must be a single score"),
         (private(score_noise=0.1), TypeError, "score_noise must be a NoisyScore"),
-        (private(scoring="roc_auc"), ValueError, "with score_noise, scoring must be a mean over records, got 'roc_auc'"),
+        (
+            private(scoring="roc_auc"),
+            ValueError,
+            "with score_noise, scoring must be a mean over records, got 'roc_auc'",
+        ),
         (private(cv=StratifiedKFold()), ValueError, "uses private data without an account"),
         (private(cv=GroupKFold()), ValueError, "uses private data without an account"),
         (private(cv=1), ValueError, "n_splits"),

@@ -135,5 +135,5 @@ CONDITIONS = Experiment(
     title="Thesis Figures 6.1 and 6.2: mixing conditions of kernels and their local privacy",
     run=_run,
     size=(8.8, 3.8),
-    second=lambda: _run(seed=7, count=15),
+    second=lambda: _run(seed=7),
 )
