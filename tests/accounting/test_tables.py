@@ -7,10 +7,12 @@ import privsample as ps
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
 from privsample.accounting.engine import routes
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import TabulatedPair, tabulated
 from privsample.accounting.ledger import state
 from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.selection.ranks import RenyiPair
 from privsample.accounting.subsampling.pairs import PoissonPair
 
@@ -101,3 +103,21 @@ def test_an_expensive_privacy_curve_is_tabulated(monkeypatch):
     exact = bounds.pairs[0].log_delta(np.array([1.0]))
     monkeypatch.setattr(routes, "BUDGET", 0.0)
     assert (affordable(bounds).pairs[0].log_delta(np.array([1.0])) >= exact).all()
+
+
+def test_a_composition_with_too_expensive_grids_is_tabulated_member_by_member():
+    posterior = BoundsEnvelope(bounds=ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=6, beta=12), n=50).bounds)
+    pair = ProductPair(members=((posterior, 2), (GaussianPair(mu=0.5), 1)))
+    assert pair.is_on_grid
+    table = TabulatedPair.of(pair)
+    (member, times), (cheap, _) = table.pair.members
+    assert (member, times, cheap) == (TabulatedPair(pair=posterior), 2, GaussianPair(mu=0.5))
+    assert (table.log_delta(np.array([0.5, 2.0])) >= pair.log_delta(np.array([0.5, 2.0])) - 1e-12).all()
+
+
+def test_the_table_of_an_account_has_its_renyi_curve():
+    account = ps.PureAccountant(stated_epsilon=0.5) | ps.ZCDPAccountant(rho=0.1)
+    (pair,) = tabulated(account.bounds).pairs
+    orders = np.array([1.5, 4.0])
+    assert (pair.pair.renyi(orders) >= account.rdp(orders)).all()
+    assert pair.pair.renyi(orders) == pytest.approx(account.rdp(orders), rel=1e-2)
