@@ -128,3 +128,15 @@ def test_fields_are_checked():
         given = {"n": 900, "min_records": 4, "categories": 5, "prior": 1.0, "temperature": 2.0, "truncation": 0.02}
         with pytest.raises(ValueError, match=message):
             EmissionAccountant(**given | fields)
+
+
+def test_a_sample_of_several_steps_may_leave_one_record_in_a_step():
+    """Divergence of order 2 between Beta(2, 1) and Beta(1, 2) on [0.025, 0.975]: a step with a single record."""
+    given = {"categories": 2, "prior": 1.0, "temperature": 1.0, "truncation": 0.05}
+    whole = EmissionAccountant(n=100, min_records=50, **given)
+    x = np.linspace(0.025, 0.975, 200_001)
+    p, q = x / np.trapezoid(x, x), (1 - x) / np.trapezoid(1 - x, x)
+    single = float(np.log(np.trapezoid(p * p / q, x)))
+    assert whole.rdp(2.0) < single <= whole.for_sizes(60, 60).rdp(2.0)
+    one_step = EmissionAccountant(n=100, min_records=100, **given)
+    assert one_step.for_sizes(60, 60).min_records == 60

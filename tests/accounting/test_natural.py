@@ -36,6 +36,7 @@ def test_the_five_families_have_the_accounts_of_the_library(name, weights):
     assert own.epsilon(1e-6) >= builtin.epsilon(1e-6)
     assert ps.Assumption.STATED_FAMILY in own.assumptions
     assert ps.Assumption.STATED_CONVEXITY not in own.assumptions
+    assert (ps.Assumption.CHECKED_CONVEXITY in own.assumptions) == (own.n > 1)  # the check is at points
 
 
 def test_groups_of_two_vertices_are_those_of_the_library_and_others_are_bounded():
@@ -120,8 +121,10 @@ def test_one_record_needs_no_convexity_and_a_statement_replaces_the_check():
     alone = account(families.truncated(hessian_bound=None), (1.0, 1.0, 1))
     assert alone.source.startswith("Geumlek 2020, Theorem 10")
     assert alone.rdp(2.0) == pytest.approx(renyi_by_quadrature(1.0, -1.0, 2.0), rel=1e-9)
+    assert ps.Assumption.CHECKED_CONVEXITY not in alone.assumptions
     stated = account(families.truncated(hessian_bound=None, convexity_stated=True), (1.0, 1.0, 5))
     assert ps.Assumption.STATED_CONVEXITY in stated.assumptions
+    assert ps.Assumption.CHECKED_CONVEXITY not in stated.assumptions
 
 
 def test_the_hull_of_the_contributions_bounds_the_enumerated_records():
