@@ -34,6 +34,7 @@ from privsample.relations import AddRemove, Relation, ReplaceOne
 _MOST_SAMPLES = 500  # larger tables take long to couple
 _MOST_ALTERNATIVES = 4  # more worst cases are replaced by one that bounds them all
 _SUM_TOLERANCE = 1e-9
+_LEAST = 1e-9  # least positive probability of a sample; couplings count masses below 1e-12 as rounding
 _ROUNDING = Fraction(1, 10**12)  # relative difference of two probabilities that stems from rounding
 _SOURCE = "Balle, Barthe and Gaboardi 2018, Theorems 2 and 7"
 
@@ -230,11 +231,13 @@ def _as_parts(case: Case, *, sized: bool) -> tuple[SamplingPart, ...]:
 
 
 def _checked(given: Mapping[Any, Any], name: str) -> tuple[float, ...]:
-    """Probabilities that are finite, >= 0 and sum to 1. Raises TypeError or ValueError."""
+    """Probabilities that are 0 or at least _LEAST, finite, and sum to 1. Raises TypeError or ValueError."""
     found = tuple(number(**{f"{name}[{key!r}]": p}) for key, p in given.items())
     for key, p in zip(given, found, strict=True):
         if not 0.0 <= p < np.inf:
             raise ValueError(f"{name} must be finite and >= 0, got {p!r} for {key!r}")
+        if 0.0 < p < _LEAST:
+            raise ValueError(f"{name} must be 0 or at least {_LEAST:g}, got {p!r} for {key!r}; leave this sample out")
     if not abs(sum(found) - 1.0) <= _SUM_TOLERANCE:
         raise ValueError(f"{name} must sum to 1, got a sum of {sum(found):.12g}")
     return found

@@ -344,3 +344,8 @@ def test_both_orders_of_a_stated_pair_count():
 def test_what_is_no_scheme(build, error, words):
     with pytest.raises(error, match=words):
         build()
+
+
+def test_samples_too_rare_for_a_coupling_are_refused():
+    with pytest.raises(ValueError, match="must be 0 or at least 1e-09, got 1e-13"):
+        ps.TableSampling(n=2, samples=((0,), (0, 1)), probabilities=(1.0 - 1e-13, 1e-13))

@@ -66,7 +66,7 @@ def test_every_release_of_a_scan_of_four_variables(updated):
 
 
 def test_the_thesis_constant_is_below_the_truth():
-    """4 Delta Q / N = 2 epsilon Q / N is not an upper bound: one of four, where the choice is not even told."""
+    """4 Delta Q / N = 2 epsilon Q / N is not an upper bound: one of four, even where the choice is hidden."""
     epsilon = BASE.pure_epsilon
     stated = 2 * epsilon * 1 / 4
     truth = max(np.abs(np.log(p / q)).max() for p, q in compared(1, 4, tell=False))

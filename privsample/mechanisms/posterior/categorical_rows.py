@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, count_noun
+from privsample._checks import FloatArray, count_noun, positive_integer
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 
 
@@ -30,6 +33,31 @@ def category_problems(data: Any, categories: tuple[int, ...], n: int, *, named_b
     ):
         facts |= {f"feature {feature}, {reason}": count for reason, count in domain.count_problems([column]).items()}
     return CuratorNotes(title=f"{count_noun(n, 'row')} of {count_noun(len(categories), 'code')}", facts=facts)
+
+
+def category_neighbours(
+    mechanism: Mechanism, categories: tuple[int, ...], n: int, *, width: int, group: int
+) -> Neighbours:
+    """Rows of zeros, and the same with the first `group` rows in the last categories; `width` numbers a release."""
+    group = positive_integer(group=group)
+    records_outside_group(group, n)
+
+    def dataset(changed: int) -> Dataset:
+        def build() -> FloatArray:
+            rows = np.zeros((n, len(categories)))
+            rows[:changed] = np.array(categories) - 1.0
+            return rows
+
+        return build
+
+    among = f"{group:,} of {n:,} records"
+    return Neighbours(
+        account=mechanism.accountant,
+        descriptions=(f"{among} of zeros", f"{among} of the last categories"),
+        datasets=(dataset(0), dataset(group)),
+        draw=one_by_one(mechanism),
+        width=width,
+    )
 
 
 def _domains(categories: tuple[int, ...]) -> list[Domain]:

@@ -15,11 +15,10 @@ from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distri
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
-from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.categorical_rows import category_codes, category_problems
+from privsample.mechanisms.posterior.categorical_rows import category_codes, category_neighbours, category_problems
 from privsample.mechanisms.release import Release
 
 
@@ -171,27 +170,8 @@ class PrivateGibbsNetwork(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """All records zero, and the same with the first `group` records in the last categories."""
-        group = positive_integer(group=group)
-        records_outside_group(group, self.n)
-
-        def dataset(changed: int) -> Dataset:
-            def build() -> FloatArray:
-                rows = np.zeros((self.n, len(self.categories)))
-                rows[:changed] = np.array(self.categories) - 1.0
-                return rows
-
-            return build
-
-        among = f"{group:,} of {self.n:,} records"
-        return (
-            Neighbours(
-                account=self.accountant,
-                descriptions=(f"{among} of zeros", f"{among} of the last categories"),
-                datasets=(dataset(0), dataset(group)),
-                draw=one_by_one(self),
-                width=self._last_sweeps * self.network.probabilities + 1,
-            ),
-        )
+        width = self._last_sweeps * self.network.probabilities + 1
+        return (category_neighbours(self, self.categories, self.n, width=width, group=group),)
 
     @property
     def _last_sweeps(self) -> int:

@@ -31,7 +31,7 @@ def _run(grid: tuple[int, ...] = _FIRST) -> Result:
 
 
 def _largest_loss(updated: int) -> float:
-    """The largest privacy loss of a scan of binary variables, whose previous states are public and whose J is not told.
+    """The largest privacy loss of a scan of binary variables, whose previous states are public and whose J is hidden.
 
     The state of the variable changes with probability q p given one record and q (1 - p) given the other.
     """

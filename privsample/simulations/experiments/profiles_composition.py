@@ -14,7 +14,7 @@ from privsample.plots.style import BLUE, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, agreement, compared
 
-# Profiles a and b must not be told apart; c always follows a, and d always follows b, without an edge between them.
+# An edge joins the profiles a and b; c always follows a, and d always follows b, without an edge between them.
 PROFILES, EDGE = {"a": 0.9, "b": 0.6, "c": 0.95, "d": 0.1}, ("a", "b")
 EPSILONS = np.geomspace(0.02, 2.0, 25)
 SHOWN = 0.2
