@@ -302,6 +302,19 @@ def test_a_cost_of_ones_own_is_least():
     assert useless.distortion.min() > 0.5
 
 
+@pytest.mark.parametrize(
+    ("cost", "weights"),
+    [(1.7e308, (1.0, 1.0)), (1e300, (1e300, 1e12)), (1.0, (1.7e308, 1.7e308)), (5e-324, (5e-324, 5e-324))],
+)
+def test_costs_and_weights_near_the_ends_of_doubles_act_by_their_ratios(cost, weights):
+    graph = ps.ProfileGraph(profiles=[[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]], edges=[(0, 1)])
+    signs = np.where(np.eye(3) > 0, -1.0, 1.0)
+    extreme = ps.SmoothCategorical(graph=graph, epsilon=0.5, cost=cost * signs, weights=weights)
+    usual = ps.SmoothCategorical(graph=graph, epsilon=0.5, cost=signs, weights=np.array(weights) / max(weights))
+    assert broken_edges(extreme) == []
+    np.testing.assert_allclose(extreme.matrices, usual.matrices, atol=1e-8)
+
+
 def test_costs_that_leave_symbols_unused_keep_every_edge():
     rng = np.random.default_rng(5)
     for _ in range(20):

@@ -81,7 +81,8 @@ def minimal_matrices(program: Program, weights: FloatArray) -> FloatArray:
 def minimal_cost_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
     """Matrices (m, d, d) of least expected cost; cost[i, x, y] is the cost of releasing y for x under profile i."""
     entries = _Entries(program)
-    own = entries.expected(weights, cost)
+    weights = relative_weights(weights)  # products of large weights and costs, and differences of costs, overflow
+    own = entries.expected(weights, cost / (float(np.abs(cost).max(initial=0.0)) or 1.0))
     own = own / max(float(np.abs(own).max(initial=0.0)), np.finfo(np.float64).tiny)
     first = entries.least(own, upper=1.0, feasible=True)
     if first is None:
