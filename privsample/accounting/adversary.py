@@ -58,7 +58,8 @@ def posterior_odds(account: "Accountant", prior_odds: ArrayLike, tail_probabilit
         raise ValueError(f"prior_odds must be finite and > 0, got {wrong!r}: a probability p is the odds p/(1 - p)")
     growth = odds_growth(account, tail_probability)
     with np.errstate(over="ignore"):
-        return (odds * np.exp(growth) * (1.0 + 4 * _EPS * (1.0 + growth)))[()]
+        grown = odds * np.exp(growth) * (1.0 + 4 * _EPS * (1.0 + growth))
+    return np.nextafter(grown, np.inf)[()]  # the factors do not cover the rounding of subnormal odds
 
 
 def posterior_probability(account: "Accountant", prior: ArrayLike, tail_probability: float) -> FloatArray:
@@ -67,5 +68,7 @@ def posterior_probability(account: "Accountant", prior: ArrayLike, tail_probabil
     if not ((p > 0.0) & (p < 1.0)).all():
         raise ValueError(f"prior must lie in (0, 1), got {float(p[~((p > 0.0) & (p < 1.0))].flat[0])!r}")
     odds = posterior_odds(account, p / (1.0 - p), tail_probability)
-    # Four roundings of positive terms; 1/odds loses nothing where odds are infinite.
-    return np.minimum(1.0 / (1.0 + 1.0 / odds) * (1.0 + 8 * _EPS), 1.0)[()]
+    # Four roundings of positive terms; 1/odds loses nothing where odds are infinite, and would overflow near 0.
+    small = np.minimum(odds, 1.0)
+    found = np.where(odds < 1.0, small / (1.0 + small), 1.0 / (1.0 + 1.0 / np.maximum(odds, 1.0)))
+    return np.minimum(np.nextafter(found * (1.0 + 8 * _EPS), 1.0), 1.0)[()]

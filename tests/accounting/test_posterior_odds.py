@@ -171,6 +171,16 @@ def test_odds_never_fall_and_probabilities_agree_with_them():
     assert (found > prior).all()
 
 
+@pytest.mark.parametrize("prior", [5e-324, 1e-310, 2.3e-308, 1e-300, 1 - 2.0**-53])
+def test_the_smallest_and_largest_priors_are_not_rounded_below_the_truth(prior):
+    growth = GAUSSIAN.posterior_odds(1.0, tail_probability=1e-3) * (1 - 1e-12)
+    odds = mp.mpf(prior) / (1 - mp.mpf(prior)) * mp.mpf(float(growth))
+    found = float(GAUSSIAN.posterior_probability(prior, tail_probability=1e-3))
+    assert odds / (1 + odds) <= found <= 1.0
+    assert found <= 1.000001 * float(odds / (1 + odds)) + 1e-323
+    assert mp.mpf(float(GAUSSIAN.posterior_odds(prior, tail_probability=1e-3))) >= prior * mp.mpf(float(growth))
+
+
 def test_hypotheses_that_join_several_values_of_a_record(rng):
     """Step 3: a table of outputs for six values of one record; every set of values, every prior."""
     tables = rng.dirichlet(np.full(5, 3.0), size=6)

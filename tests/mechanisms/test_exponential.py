@@ -1,5 +1,6 @@
 """Selections among candidates: the distribution of the choice, what records may move, and bad input."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import combinations_with_replacement
 
@@ -87,6 +88,19 @@ def test_permute_and_flip_is_never_worse(utilities, rate):
     order = np.argsort(-utilities, kind="stable")
     assert np.all(np.cumsum(better[order]) >= np.cumsum(base[order]) - 1e-12)
     assert better @ utilities >= base @ utilities - 1e-10
+
+
+def test_probabilities_of_very_many_candidates_fit_in_memory():
+    """One good candidate and n - 1 equal ones have probabilities in closed form; all factors at once need 0.6 GB."""
+    n, a = 100_000, 0.01
+    mechanism = of(ps.PermuteAndFlip, candidates=tuple(range(n)))
+    tracemalloc.start()
+    found = mechanism.probabilities(np.where(np.arange(n) == n - 1, 0.0, np.log(a)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2e8
+    assert found[-1] == pytest.approx(-np.expm1(n * np.log1p(-a)) / (n * a), rel=1e-12)
+    assert found[:-1] == pytest.approx((1 - found[-1]) / (n - 1), rel=1e-12)
 
 
 def test_permute_and_flip_loses_up_to_half_as_much_utility():

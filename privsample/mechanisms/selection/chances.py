@@ -5,6 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_BLOCK = 1 << 20  # factors that are held at once
 
 
 def exponential_chances(scores: FloatArray) -> FloatArray:
@@ -27,8 +28,12 @@ def permute_and_flip_chances(scores: FloatArray) -> FloatArray:
     ends = np.append(0.0, 2.0 ** np.arange(-panels, 1.0))
     half = np.diff(ends)[:, None] / 2
     s = (ends[:-1, None] + half * (1.0 + _NODES)).ravel()
-    with np.errstate(divide="ignore"):
-        factors = np.log1p(-a[:, None] * s)
-    without = np.exp(factors.sum(axis=0) - factors)  # s < 1, so every factor is finite
-    chances = a * (without @ (half * _WEIGHTS).ravel())
+    weights, blocks = (half * _WEIGHTS).ravel(), np.array_split(a, len(a) * len(s) // _BLOCK + 1)
+    total = sum((_factors(block, s).sum(axis=0) for block in blocks), np.zeros(len(s)))
+    chances = a * np.concatenate([np.exp(total - _factors(block, s)) @ weights for block in blocks])
     return np.asarray(chances / chances.sum())
+
+
+def _factors(a: FloatArray, s: FloatArray) -> FloatArray:
+    """The logarithms of 1 - a_i s, shape (candidates, nodes); s < 1, so all are finite."""
+    return np.asarray(np.log1p(-a[:, None] * s))
