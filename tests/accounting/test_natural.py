@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, special
 
 import privsample as ps
+from privsample.accounting.posterior.family_tails import check_tails
 from privsample.accounting.posterior.natural import NaturalNeighbours
 from privsample.errors import NumericalFailure
 from tests import families
@@ -248,10 +249,61 @@ def test_a_pair_and_its_reverse():
     assert back.renyi(np.array([back.order_limit])).tolist() == [np.inf]
 
 
+def upper_by_complement(eta, direction, y):
+    """Correct to 16 digits of the lower tail: the upper tail is lost below 1e-16."""
+    lower, _ = families.shape_tails(eta, direction, y)
+    with np.errstate(divide="ignore"):
+        return lower, np.log1p(-np.exp(lower))
+
+
+TAILS = families.shape_tails
+WRONG_TAILS = {
+    "swapped": lambda eta, direction, y: TAILS(eta, direction, y)[::-1],
+    "of minus y": lambda eta, direction, y: TAILS(eta, direction, -y),
+    "of another posterior": lambda eta, direction, y: TAILS(eta + np.array([0.2, 0.0]), direction, y),
+    "in another unit": lambda eta, direction, y: TAILS(eta, direction, 1.05 * y),
+    "of one distribution": lambda eta, direction, y: TAILS(np.array([9.0, 3.0]), direction, y),
+    "zero": lambda eta, direction, y: (np.full(y.shape, -np.inf),) * 2,
+    "one": lambda eta, direction, y: (np.zeros(y.shape),) * 2,
+    "constant": lambda eta, direction, y: (np.full(y.shape, np.log(0.5)),) * 2,
+    "by complement": upper_by_complement,
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_TAILS)
+def test_tails_that_disagree_with_the_log_normalizer_are_refused(wrong):
+    """Unchecked, swapped tails gave epsilon 0 at every delta."""
+    account(families.poisson(log_tails=TAILS), WEIGHTS[3])
+    with pytest.raises(ValueError, match="log_tails disagree with the log normalizer at the natural parameter"):
+        account(families.poisson(log_tails=WRONG_TAILS[wrong]), WEIGHTS[3])
+
+
+def test_tails_that_saturate_are_refused_where_it_matters():
+    """The share at logit 37 rounds to 1, which only posteriors with one small parameter reach."""
+    normalizer = families.bernoulli().normalizer
+    direction = np.array([1.0, -1.0])
+    check_tails(normalizer, families.beta_tails, np.array([6.0, 12.0]), direction)
+    with pytest.raises(ValueError, match=r"the natural parameter \(1000, 0.5\) in the direction \(1, -1\)"):
+        check_tails(normalizer, families.beta_tails, np.array([1000.0, 0.5]), direction)
+
+
+def test_tails_of_posteriors_of_any_size_pass():
+    rng = np.random.default_rng(1)
+    for name, direction in (("gamma-poisson", [4.0, 0.0]), ("gamma-exponential", [0.0, 4.0]), ("normal", [0.0, 1.5])):
+        for _ in range(20):
+            natural = 10.0 ** rng.uniform(-0.5, 6, 2)
+            check_tails(families.FIVE[name][0].normalizer, families.TAILS[name], natural, np.array(direction))
+
+
 def test_bad_tails_give_no_guarantee():
     for tails, error, found in (
         (lambda eta, direction, y: (y * np.nan, y * np.nan), NumericalFailure, "log_tails returned NaN"),
         (lambda eta, direction, y: (0.0, 0.0), TypeError, "log_tails must return two arrays of shape"),
+        (lambda eta, direction, y: None, TypeError, "log_tails must return two arrays .*, got NoneType"),
+        (lambda eta, direction, y: (y, y, y), TypeError, "log_tails must return two arrays .*, got tuple"),
+        (lambda eta, direction, y: ("a", "b"), TypeError, "got values that are no real numbers"),
+        (lambda eta, direction, y: 1 / 0, NumericalFailure, "log_tails failed at .*: ZeroDivisionError"),
+        (lambda eta, direction, y: np.exp(TAILS(eta, direction, y)), ValueError, "logarithms of probabilities"),
     ):
         with pytest.raises(error, match=found):
             account(families.poisson(log_tails=tails), WEIGHTS[3]).delta(0.1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.loss.pair import checked_divergence
+from privsample.accounting.posterior.family_tails import check_tails
 from privsample.accounting.posterior.natural_pair import NaturalPair
 from privsample.distributions.parametric.natural import LogNormalizer
 from privsample.distributions.posterior_shifts import NaturalShifts
@@ -21,6 +22,7 @@ from privsample.errors import NumericalFailure
 
 _FEW_PAIRS, _MOST_NUMBERS = 8, 1 << 22  # pairs that are all integrated; numbers that are held at once
 _MOST_PAIRS = 64  # pairs whose privacy curves are computed
+_CHECKED_PAIRS = 6  # pairs whose tails are compared with the log normalizer
 _MOST_VERTICES = 24  # the pairs grow with the cube of this number
 _MOST_PANELS = 1 << 12  # panels of one integral; more are taken for a divergence
 _ULP = float(np.finfo(np.float64).eps)
@@ -178,6 +180,10 @@ class NaturalNeighbours(Memo):
                     log_tails=tails,
                 )
             )
+        checked = np.unique(np.linspace(0, len(found) - 1, _CHECKED_PAIRS).astype(int)).tolist()
+        places = {(tuple(self.first[k]), tuple(found[k].direction)) for k in checked}
+        for natural, direction in sorted(places):
+            check_tails(self._normalizer, tails, np.array(natural), np.array(direction))
         return tuple(found)
 
     def _offset(self, pair: int) -> float:

@@ -3,7 +3,6 @@
 Proof: families.md, section 6.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -13,12 +12,9 @@ from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value
 from privsample.accounting.loss.pair import LossPair
-from privsample.errors import NumericalFailure
-
-Tails = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+from privsample.accounting.posterior.family_tails import Tails, tail_logs
 
 _ULP = float(np.finfo(np.float64).eps)
-_LEAST = -745.0  # logarithm of the smallest positive double: smaller tail probabilities are raised to it
 _TAIL_ERROR = 1e-13  # bounds the relative error of the user's tails; it is added to their difference
 
 
@@ -95,11 +91,5 @@ class NaturalPair(LossPair):
 
     def _log_tail(self, natural: FloatArray, y: FloatArray) -> FloatArray:
         """Logarithm of the probability that the loss exceeds its value at y. Raises NumericalFailure or TypeError."""
-        with np.errstate(all="ignore"):
-            tails = self.log_tails(natural, self.direction, y)
-        found = np.asarray(tails[1] if self.scale > 0 else tails[0], dtype=np.float64)
-        if found.shape != y.shape:
-            raise TypeError(f"log_tails must return two arrays of shape {y.shape}, got shape {found.shape}")
-        if np.isnan(found).any():
-            raise NumericalFailure("log_tails returned NaN, so no guarantee is stated")
-        return np.clip(found, _LEAST, 0.0)
+        lower, upper = tail_logs(self.log_tails, natural, self.direction, y)
+        return upper if self.scale > 0 else lower

@@ -80,10 +80,10 @@ class ExponentialFamily(Model):
     log_tails : callable, optional
         Maps (natural parameter (k,), direction (k,), y of shape (rows,)) to the logarithms of the probabilities that
         direction . T(theta) is at most y, and that it is greater. The direction is a difference of two vertices, which
-        are in lexicographic order, the greater minus the smaller. With it, accounts have a privacy curve. For n > 1 it
-        rests on your statement that the worst neighbours of the Rényi curve are the worst at every epsilon, and
-        accounts have the assumption STATED_NEIGHBOURS. By default, epsilon and delta are converted from the Rényi
-        curve.
+        are in lexicographic order, the greater minus the smaller. With it, accounts have a privacy curve, and compare
+        the tails with the log normalizer, also far from the mean. For n > 1 the curve rests on your statement that the
+        worst neighbours of the Rényi curve are the worst at every epsilon, and accounts have the assumption
+        STATED_NEIGHBOURS. By default, epsilon and delta are converted from the Rényi curve.
     name : str, default "theta"
         Name under which draws are released.
 
