@@ -252,6 +252,7 @@ class Subsampled(Wrapper):
         sample, base = statistic[chosen], self.base
         under = base._own_account.relation
         if isinstance(under, ReplaceOne):
+            self._account.check_sample_size(len(sample))
             if len(sample) == 0:
                 sample = np.full((1, *sample.shape[1:]), np.nan)
             base = base if len(sample) == under.n else base.for_size(len(sample))

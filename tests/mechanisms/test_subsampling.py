@@ -274,6 +274,22 @@ def test_valid_positions_are_drawn(drawn):
     assert Subsampled(base=SUM, scheme=OwnScheme(drawn=drawn)).release([0.1, 0.2, 0.3])["sum"].shape == (1,)
 
 
+def test_samples_of_a_size_without_an_account_are_refused():
+    """The base's account is for two records, or for the sizes that the parts state; nobody's record is in none."""
+    base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=2)
+    pairs = ((ReplaceOne(n=2), ReplaceOne(n=3)),)
+    sized = ((SamplingPart(rate=0.5, sizes=(1, 2)), SamplingPart(rate=0.5, sizes=(3, 3))),)
+    for drawn, worst, words in (
+        ((0,), ((SamplingPart(rate=0.5),),), "must return 2 positions, for which the base has an account, got 1"),
+        ((0, 1, 2), ((SamplingPart(rate=0.5),),), "got 3"),
+        ((0, 1, 2, 0), sized, "must return 1 to 2 or 3 positions, .*, got 4"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Subsampled(base=base, scheme=OwnScheme(drawn=drawn, pairs=pairs, worst=worst)).release([0, 1, 1])
+    for drawn, worst in (((0, 1), ((SamplingPart(rate=0.5),),)), ((), sized), ((1,), sized), ((0, 1, 2), sized)):
+        Subsampled(base=base, scheme=OwnScheme(drawn=drawn, pairs=pairs, worst=worst)).release([0, 1, 1])
+
+
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [

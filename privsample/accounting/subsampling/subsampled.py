@@ -183,6 +183,27 @@ class SubsampledAccountant(Accountant):
         theorem_8 = isinstance(self.scheme, PoissonSampling) and isinstance(self.relation, AddRemove)
         return self.base.bounds.exact if theorem_8 and known else frozenset()
 
+    def check_sample_size(self, size: int) -> None:
+        """Raise ValueError if the account does not cover samples of this size, which a scheme of the user's own drew.
+
+        An empty sample needs no account, since it does not depend on the records.
+
+        Parameters
+        ----------
+        size : int
+            Number of records in the sample.
+        """
+        sizes = {part.sizes for parts in self._alternatives for part in parts}
+        if size == 0 or not isinstance(self.base.relation, ReplaceOne):
+            return
+        stated = {(self.base.relation.n,) * 2 if found is None else found for found in sizes}
+        if not any(low <= size <= high for low, high in stated):
+            known = " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in sorted(stated))
+            raise ValueError(
+                f"{type(self.scheme).__name__}.draw must return {known} positions, for which the base has an account, "
+                f"got {size}; state the sizes of samples in the parts of the scheme"
+            )
+
     def with_relation(self, relation: Relation) -> Group:
         """The same curves under another relation, which is not validated; the scheme is unchanged."""
         return Group(base=self, size=1, relation=relation)
