@@ -142,6 +142,11 @@ class Subsampled(Wrapper):
         del size
         return self
 
+    @property
+    def quantity(self) -> str:
+        """The label of the base."""
+        return self.base.quantity
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Each sampling scheme and kind of base, with a mutant that reads all records in place of a sample."""

@@ -89,6 +89,11 @@ class AppliedKernel(PostProcessing):
             displacement_zcdp=self.kernel.displacement_zcdp,
         )
 
+    @property
+    def quantity(self) -> str:
+        """The label "output of the kernel"."""
+        return "output of the kernel"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant that keeps the release more often than stated."""
