@@ -3,6 +3,7 @@
 import math
 import operator
 from collections.abc import Callable, Container, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -194,12 +195,32 @@ def mapping(**named: Any) -> dict[Any, Any]:
     return dict(item)
 
 
-def function(**named: Any) -> Callable[..., Any]:
-    """A callable that is not a class."""
+def function(*takes: str, **named: Any) -> Callable[..., Any]:
+    """A callable that is not a class, and that can be called with the positional arguments described in `takes`."""
     ((name, item),) = named.items()
     if not callable(item) or isinstance(item, type):
         raise TypeError(f"{name} must be a function, got {type(item).__name__}")
+    if takes:
+        try:
+            shape = signature(item)
+        except (TypeError, ValueError):  # compiled functions may not tell their arguments
+            return item
+        try:
+            shape.bind(*takes)
+        except TypeError:
+            raise TypeError(
+                f"{name} must be a function of {count_noun(len(takes), 'argument')} ({', '.join(takes)}), got one with "
+                f"the signature {shape}"
+            ) from None
     return item
+
+
+def numbers_of(returned: Any, name: str) -> FloatArray:
+    """What a user's function returned, as an array of floats; NaN is allowed. Raises TypeError without any number."""
+    try:
+        return np.asarray(returned, dtype=np.float64)
+    except Exception:  # noqa: BLE001 - the message could show what was returned
+        raise TypeError(f"{name} must return an array of real numbers, got {type(returned).__name__}") from None
 
 
 def interval(**named: Any) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from privsample._repr import value_repr
 
 T = TypeVar("T")
+_TARGETS = frozenset({"epsilon", "delta", "target", "rho", "order", "rdp_epsilon"})  # what a privacy target consists of
 _LOCK = threading.Lock()
 
 
@@ -114,7 +116,54 @@ def frozen_value(cls: type[T]) -> type[T]:
         made.__repr__ = value_repr
     made.__eq__ = _equal
     made.__hash__ = _hash
+    made.__init__ = _named_fields(made)
     return final(made)
+
+
+def _named_fields(cls: Any) -> Any:
+    """The `__init__` of a dataclass, whose error about missing or unknown fields names the fields of the class."""
+    original = cls.__init__
+
+    @wraps(original)
+    def __init__(self: Any, *positional: Any, **given: Any) -> None:  # noqa: N807
+        try:
+            original(self, *positional, **given)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # from a check inside
+                raise
+            raise TypeError(_misnamed_fields(cls, positional, given)) from None
+
+    return __init__
+
+
+def _misnamed_fields(cls: Any, positional: tuple[Any, ...], given: dict[str, Any]) -> str:
+    """What is wrong with the arguments of a dataclass: fields that it does not have, or that are missing."""
+    known = [one for one in fields(cls) if one.init]
+    ordered = [one.name for one in known if not one.kw_only]
+    bound = {*given, *ordered[: len(positional)]}
+    required = [one.name for one in known if one.default is MISSING and one.default_factory is MISSING]
+    unknown = [name for name in given if name not in {one.name for one in known}]
+    twice = [name for name in ordered[: len(positional)] if name in given]
+    missing = [name for name in required if name not in bound]
+    problems = []
+    if len(positional) > len(ordered):
+        most = f"at most {len(ordered)} positional arguments" if ordered else "keyword arguments only"
+        problems.append(f"{cls.__name__} takes {most}, got {len(positional)} positional ones")
+    if twice:
+        problems.append(f"{' and '.join(twice)} must be given once")
+    if missing:
+        problems.append(f"{' and '.join(missing)} must be given")
+    if unknown:
+        problems.append(f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not among the fields")
+    advice = ""
+    free = getattr(cls, "free_parameters", ())
+    if free and {*unknown} & _TARGETS:
+        advice = (
+            f"; to choose {free[0].decides} by a privacy target, call {cls.__name__}.calibrate(..., "
+            "target=DP(epsilon=..., delta=...))"
+        )
+    names = ", ".join(one.name for one in known) or "no fields"
+    return f"{'; '.join(problems)}: {cls.__name__} has {names}{advice}"
 
 
 def set_fields(instance: object, **fields_: Any) -> None:

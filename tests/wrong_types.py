@@ -199,6 +199,9 @@ def functions(folder: Path) -> Iterator[Call]:
     rng, target, half = np.random.default_rng(0), ps.DP(epsilon=1, delta=1e-6), np.zeros((40, 2))
     compared = {"model": model, "n": 4, "target": target, "draws": 1, "simulations": 1, "rng": rng}
     yield Call("compare", ps.compare, compared)
+    sums = {name: ps.GaussianSum(bounds=(0, 1), noise_std=2, relation=ps.ReplaceOne(n=4)) for name in ("one", "other")}
+    errors = {"mechanisms": sums, "target": target, "simulations": 1, "rng": rng}
+    yield Call("compare_mechanisms", ps.compare_mechanisms, errors)
     yield Call("privacy_statement", ps.privacy_statement, {"account": gaussian, "delta": 1e-6})
     yield Call("diffusion_account", ps.diffusion_account, {"intrinsic": 1.0, "relation": ps.AddRemove()})
     amplified = {"epsilon": 1.0, "order": 5.0, "margin": 0.1, "dimension": 1, "draws": 1, "starts": 1}

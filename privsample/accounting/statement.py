@@ -23,7 +23,9 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     Returns
     -------
     str
-        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up. If the
+        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up. An
+        account of pure differential privacy also states its epsilon at delta = 0, and only that where it is no larger
+        to four digits. If the
         number n of records is public and delta is at least 1/n, the statement warns of it.
 
     Raises
@@ -46,12 +48,13 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     if np.isinf(account.epsilon(delta)):
         promise = f"At delta = {shown_delta(delta)} there is no guarantee: epsilon is infinite."
     else:
-        shown = shown_epsilon(account, delta)
-        factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
-        more = f", plus at most {shown_delta(delta)} (delta)" if delta else ""
+        factor, more = _factor(account, delta), f", plus at most {shown_delta(delta)} (delta)" if delta else ""
+        if delta and account.infinity_mass == 0.0 and np.isfinite(account.pure_epsilon):
+            pure = _factor(account, 0.0)
+            more = "" if pure == factor else f"{more}. Without delta, the factor is at most {pure}"
         promise = (
             f"When {account.relation.change}, the probability of any conclusion drawn from the release grows by a "
-            f"factor of at most {factor} (epsilon = {shown:.4g}){more}."
+            f"factor of at most {factor}{more}."
         )
     caution = large_delta(account.relation, delta)
     if caution:
@@ -61,6 +64,13 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
         f"{promise} Neighbouring datasets are {account.relation.description}. "
         f"Assumptions: {limits}. Source of the bound: {account.source}."
     )
+
+
+def _factor(account: Accountant, delta: float) -> str:
+    """The factor e^epsilon with its epsilon, both rounded up."""
+    shown = shown_epsilon(account, delta)
+    factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
+    return f"{factor} (epsilon = {shown:.4g})"
 
 
 def shown_delta(delta: float) -> str:

@@ -71,8 +71,9 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
     parser.add_argument(
         "--mechanism",
         metavar="A,B",
-        help="mechanisms that release a noisy statistic or sum, e.g. gaussian,laplace (default: the mechanisms that "
-        "draw from the posterior of --model)",
+        help="mechanisms that answer the same question, e.g. gaussian,laplace or "
+        "private-gibbs-hmm:scale,private-gibbs-hmm:temperature "
+        "(default: the mechanisms that draw from the posterior of --model)",
     )
 
     def further(parser: Parser, given: Sequence[str]) -> None:
@@ -83,15 +84,9 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
         listed = [name.strip() for name in named.split(",")]
         if "" in listed:
             raise UsageProblem(f"--mechanism expects names such as gaussian,laplace, got {named!r}")
-        kinds = {name: mechanism_class(name) for name in listed}
-        for name, cls in kinds.items():
-            if field_of_kind(cls, Model) is not None:
-                raise UsageProblem(
-                    f"compare --mechanism accepts mechanisms that add noise to a statistic or sum; {name} has a model. "
-                    "To compare posterior mechanisms, give --model and leave --mechanism out"
-                )
+        kinds = {name: _class_and_parameter(name) for name in listed}
         group, seen = parser.add_argument_group(f"--mechanism {named}"), set()
-        for cls in kinds.values():
+        for cls, _ in kinds.values():
             decided = {free.decides for free in cls.free_parameters}
             for argument in field_options(cls):
                 if argument.name not in seen and not decided & set(argument.fields):
@@ -102,6 +97,24 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
 
     parser.set_defaults(kinds=None)
     parser.further = further
+
+
+def _class_and_parameter(name: str) -> tuple[type[Mechanism], str]:
+    """The class of `name:parameter`, and the free parameter that meets the target, "" for the first one.
+
+    Raises: UsageProblem.
+    """
+    plain, _, by = name.partition(":")
+    cls = mechanism_class(plain)
+    if field_of_kind(cls, Model) is not None:
+        raise UsageProblem(
+            f"compare --mechanism accepts mechanisms without a model; {plain} has a model. To compare posterior "
+            "mechanisms, give --model and leave --mechanism out"
+        )
+    names = [free.name for free in cls.free_parameters]
+    if by and by not in names:
+        raise UsageProblem(f"{plain}:{by} names no free parameter; {plain} has {' and '.join(names) or 'none'}")
+    return cls, by
 
 
 def _mechanism_argument(words: Sequence[str]) -> str | None:

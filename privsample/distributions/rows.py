@@ -40,6 +40,8 @@ def matrix(data: Any, *, rule: str | None = None) -> FloatArray:
 
 def table(data: Any, width: int, *, rule: str | None = None) -> FloatArray:
     """Rows as floats with a public width, as `matrix` returns them. Raises SchemaError, with `rule` if it is given."""
+    if isinstance(data, (list, tuple)) and not data:  # no records, whose width cannot be read
+        return np.empty((0, width))
     rows = matrix(data, rule=rule)
     if rows.shape[1] != width:
         default = f"the rows must have shape (n, {width}), got {rows.shape}"

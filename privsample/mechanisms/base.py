@@ -97,6 +97,10 @@ class Mechanism(Memo, ABC):
     # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
     # them, such as a Markov chain, must remain interruptible.
     _checks_entropy: ClassVar[bool] = False
+    _kernel_advice: ClassVar[str] = (
+        "a random step from all that it releases is AppliedKernel(base=..., kernel=StatedKernel(...)), whose kernel "
+        "states its mixing constants"
+    )
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -350,8 +354,7 @@ class Mechanism(Memo, ABC):
         """
         raise TypeError(
             f"{type(self).__name__} does not release independent codes of which each record determines one, as a "
-            "Markov kernel requires; if it samples records, apply the kernel inside: "
-            "Subsampled(base=MarkovKernel(...), ...)"
+            f"Markov kernel requires; {self._kernel_advice}"
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Any
+from math import prod
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +70,41 @@ def coordinates(draws: Mapping[str, NDArray[Any]], names: Names, most: int) -> t
     return found, count
 
 
-def axis_names(dims: Mapping[str, Sequence[str]], coords: Names) -> Names:
-    """Draw name -> the names of its coordinates, for arrays with one axis after the draws."""
-    return {name: coords.get(axes[0], ()) for name, axes in dims.items() if len(axes) == 1}
+@final
+class ProductNames(Sequence[str]):
+    """The names of the coordinates of several axes, the last axis fastest, such as "a, x" and "a, y"."""
+
+    def __init__(self, axes: Sequence[Sequence[str]]) -> None:
+        self._axes, self._shape = axes, tuple(map(len, axes))
+
+    def __len__(self) -> int:
+        return prod(self._shape)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[k] for k in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        at = np.unravel_index(place % len(self), self._shape)
+        return ", ".join(names[int(k)] for names, k in zip(self._axes, at, strict=True))
+
+
+def axis_names(dims: Mapping[str, Sequence[str]], coords: Names, draws: Mapping[str, NDArray[Any]]) -> Names:
+    """Draw name -> the names of its coordinates; an axis without names is numbered if another axis has names."""
+    found: dict[str, Sequence[str]] = {}
+    for name, axes in dims.items():
+        given = [coords.get(axis, ()) for axis in axes]
+        shape = draws[name].shape[1:] if name in draws else ()
+        if len(axes) == 1:
+            found[name] = given[0]
+        elif len(axes) == len(shape) and any(given):
+            sizes = zip(given, shape, strict=True)
+            found[name] = ProductNames([own if len(own) == k else [str(i) for i in range(k)] for own, k in sizes])
+    return found
 
 
 def checked_coords(**named: Any) -> dict[str, tuple[str, ...]]:
@@ -118,7 +151,7 @@ def coordinate_labels(shape: tuple[int, ...], names: Sequence[str]) -> Iterator[
     """What follows the name of an array for each of its coordinates: "", "[yes]" or "[0, 1]"."""
     if not shape:
         return iter([""])
-    if len(shape) == 1 and len(names) == shape[0]:
+    if len(names) == prod(shape):
         return (f"[{name}]" for name in names)
     return (f"[{', '.join(map(str, index))}]" for index in np.ndindex(*shape))
 

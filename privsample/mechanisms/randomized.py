@@ -124,6 +124,11 @@ class RandomizedResponse(Mechanism):
         return Domain(low=0.0, high=self.categories - 1.0, missing=0.0, integer_valued=True, outside_is_missing=True)
 
     @property
+    def quantity(self) -> str:
+        """The label "answer"."""
+        return "answer"
+
+    @property
     def description(self) -> str:
         """How much more likely the truth is than another category, in one sentence."""
         return (

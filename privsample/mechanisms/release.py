@@ -192,7 +192,7 @@ class Release:
     @property
     def _names(self) -> Names:
         """Draw name -> the names of its coordinates; the axis "category" also names the codes of categories."""
-        found = dict(axis_names(self.mechanism._dims, self.coords))
+        found = dict(axis_names(self.mechanism._dims, self.coords, self.draws))
         codes = {name: self.coords.get("category", ()) for name, array in self.draws.items() if array.dtype.kind == "i"}
         return {**codes, **found}
 

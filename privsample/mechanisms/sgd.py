@@ -189,6 +189,11 @@ class NoisyProjectedSGD(Mechanism):
         """Rows of features with their labels."""
         return LabelledFormat(features=self.loss.features)
 
+    @property
+    def quantity(self) -> str:
+        """The label "coefficient"."""
+        return "coefficient"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example with a known order, and a mutant that adds too little noise."""

@@ -1,6 +1,6 @@
 """How releases and draws show themselves: plots, one line, and cards in a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,15 +54,18 @@ def noise_reach(noise: Noise, probability: float) -> float:
     return float(np.floor(high)) if noise.integer_valued else high
 
 
-def draws_text(draws: Mapping[str, NDArray[Any]]) -> str:
-    """The draws in a few words: few numbers in full, many by their mean and standard deviation."""
-    texts = [_array_text(name, array) for name, array in list(draws.items())[:_ARRAYS]]
+def draws_text(draws: Mapping[str, NDArray[Any]], names: Names | None = None) -> str:
+    """The draws in a few words: few numbers in full, codes by name, many by their mean and standard deviation."""
+    known = names or {}
+    texts = [_array_text(name, array, known.get(name, ())) for name, array in list(draws.items())[:_ARRAYS]]
     more = len(draws) - len(texts)
     return ", ".join([*texts, f"{more} more"] if more else texts) or "no draws"
 
 
-def _array_text(name: str, array: NDArray[Any]) -> str:
+def _array_text(name: str, array: NDArray[Any], names: Sequence[str]) -> str:
     if 0 < array.size <= _VALUES:
+        if array.dtype.kind == "i" and names and array.min() >= 0 and array.max() < len(names):
+            return f"{name} = {', '.join(names[code] for code in array.ravel().tolist())}"
         return f"{name} = {', '.join(f'{x:.4g}' for x in array.ravel())}"
     shape = f" of shape {array.shape[1:]}" if array.ndim > 1 else ""
     text = f"{name}: {count_noun(len(array), 'draw')}{shape}"
@@ -84,7 +87,7 @@ def one_line(head: str, *parts: str) -> str:
 def release_repr(release: Any) -> str:
     """A release in one line: the mechanism, the draws and the epsilon where it is quick to compute."""
     try:
-        text = f"{type(release.mechanism).__name__}, {draws_text(release.draws)}"
+        text = f"{type(release.mechanism).__name__}, {draws_text(release.draws, release._names)}"
         return one_line("Release", text, epsilon_text(release.account, release.delta))
     except Exception:  # noqa: BLE001 - a repr must not raise
         return "Release(...)"

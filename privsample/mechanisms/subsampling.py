@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ class Subsampled(Wrapper):
     have an account. A posterior on a Poisson sample, for instance, needs a public number of records:
     `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`. If
     the base needs a record and the sample is empty, the base gets one missing record, which its public rule replaces.
+    `calibrate(base=..., target=...)` keeps the base, and chooses the largest `rate` of `PoissonSampling` that meets the
+    target; to keep a scheme, calibrate the base instead.
 
     Parameters
     ----------
@@ -92,6 +94,9 @@ class Subsampled(Wrapper):
     relation: Relation | None = None
     free_parameters = (
         FreeParameter(name="rate", decides="scheme", value=_poisson, advice="the base itself must cost less"),
+    )
+    _kernel_advice: ClassVar[str] = (
+        "as it samples records, apply the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
     )
     _account: SubsampledAccountant = field(init=False, repr=False, compare=False)
     command = CommandLine(
@@ -141,6 +146,11 @@ class Subsampled(Wrapper):
         """The mechanism itself: the accounts of nested samples accept only sizes that fit."""
         del size
         return self
+
+    @property
+    def quantity(self) -> str:
+        """The label of the base."""
+        return self.base.quantity
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -68,3 +68,30 @@ def test_a_limit_is_needed(run):
     ran = run("compare", "--n", 10, *BETA[:4])
     assert ran.code == 2
     assert "no privacy target was given" in ran.err
+
+
+MECHANISMS = {
+    "exponential,permute-and-flip": "--candidates red,green,blue --utility count-utility",
+    "randomized-response,randomized-response:log_odds": "--n 50 --categories 3",
+    "private-gibbs-hmm:scale,private-gibbs-hmm:temperature": "--states 2 --categories 3 --entries 9,9 --sweeps 4",
+    "logistic:data_weight,logistic:prior_weight": "--n 50 --features 1 --norm 1 --prior-std 1",
+}
+
+
+@pytest.mark.parametrize("names", MECHANISMS)
+def test_mechanisms_of_one_question(run, names):
+    ran = run(
+        "compare",
+        "--mechanism",
+        names,
+        *MECHANISMS[names].split(),
+        *BETA[4:],
+        "--simulations",
+        4,
+        "--seed",
+        3,
+        "--json",
+    )
+    assert ran.code == 0, ran.err
+    assert [row["name"] for row in ran.json["mechanisms"]] == names.split(",")
+    assert ran.json["sentence"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import exprel
 
-from privsample._checks import FloatArray, function, positive
+from privsample._checks import FloatArray, function, numbers_of, positive
 from privsample._value import frozen_value, set_fields
 
 
@@ -104,7 +104,7 @@ class StatedDiffusion(Diffusion):
     Raises
     ------
     TypeError
-        If a field is not a function.
+        If a field is not a function of its arguments.
 
     Examples
     --------
@@ -127,11 +127,12 @@ class StatedDiffusion(Diffusion):
     sensitivity_bound: Callable[[float, float], float]
 
     def __post_init__(self) -> None:
-        function(transition=self.transition), function(sensitivity_bound=self.sensitivity_bound)
+        function("states", "time", "generator", transition=self.transition)
+        function("time", "distance", sensitivity_bound=self.sensitivity_bound)
 
     def step(self, x: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """One random transition of each state by the user's function."""
-        return np.asarray(self.transition(x, time, rng), dtype=np.float64)
+        return numbers_of(self.transition(x, time, rng), "transition")
 
     def intrinsic_sensitivity(self, time: float, distance: float) -> float:
         """The user's bound on the intrinsic sensitivity."""

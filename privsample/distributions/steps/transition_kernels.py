@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, coefficient, finite, function, number
+from privsample._checks import FloatArray, coefficient, finite, function, number, numbers_of
 from privsample._value import frozen_value, set_fields
 
 
@@ -83,7 +83,7 @@ class StatedKernel(Kernel):
     Raises
     ------
     TypeError
-        If `function` is not a function.
+        If `function` is not a function of two arguments.
     ValueError
         If a constant is outside its range.
 
@@ -113,7 +113,7 @@ class StatedKernel(Kernel):
     displacement_zcdp: float = np.inf
 
     def __post_init__(self) -> None:
-        function(function=self.function)
+        function("released array", "generator", function=self.function)
         set_fields(self, dobrushin=coefficient(dobrushin=self.dobrushin), doeblin=coefficient(doeblin=self.doeblin))
         set_fields(self, ultra_mixing=coefficient(ultra_mixing=self.ultra_mixing))
         if not number(displacement_zcdp=self.displacement_zcdp) > 0.0:
@@ -121,7 +121,7 @@ class StatedKernel(Kernel):
 
     def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One random step by the user's function."""
-        return np.asarray(self.function(x, rng), dtype=np.float64)
+        return numbers_of(self.function(x, rng), "function")
 
 
 @frozen_value

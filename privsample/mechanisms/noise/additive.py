@@ -63,6 +63,11 @@ class AdditiveNoise(Mechanism):
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, "statistic", outer)
 
+    @property
+    def quantity(self) -> str:
+        """The label "noisy statistic"."""
+        return "noisy statistic"
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of 0, and one whose first coordinate is moved by `group` times the sensitivity."""
         group = positive_integer(group=group)

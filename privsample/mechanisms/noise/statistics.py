@@ -182,7 +182,7 @@ class NoisyStatistics(ConjugateMechanism):
     @property
     def quantity(self) -> str:
         """The label "statistic"."""
-        return "statistic"
+        return "noisy sufficient statistic"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -128,6 +128,11 @@ class NoisySum(Mechanism):
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, "sum", outer)
 
+    @property
+    def quantity(self) -> str:
+        """The label "noisy sum"."""
+        return "noisy sum"
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Under ReplaceOne, all records at one extreme and `group` of them at the other; else `group` or none."""
         group = positive_integer(group=group)

@@ -11,6 +11,7 @@ from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 
@@ -23,6 +24,12 @@ def category_codes(data: Any, categories: tuple[int, ...], n: int, *, named_by: 
     rows = _rows(data, categories, n, named_by)
     codes = [domain.clean(column) for domain, column in zip(_domains(categories), rows.T, strict=True)]
     return np.column_stack(codes).astype(np.int64)
+
+
+def variable_names(data: Any, count: int) -> tuple[str, ...]:
+    """The names of the data's columns if there are `count` of them, else x0, x1, ..."""
+    names = column_names(data)
+    return names if len(names) == count else tuple(f"x{k}" for k in range(count))
 
 
 def category_problems(data: Any, categories: tuple[int, ...], n: int, *, named_by: str) -> CuratorNotes:

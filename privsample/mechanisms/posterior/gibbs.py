@@ -30,7 +30,12 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.categorical_rows import category_codes, category_neighbours, category_problems
+from privsample.mechanisms.posterior.categorical_rows import (
+    category_codes,
+    category_neighbours,
+    category_problems,
+    variable_names,
+)
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
@@ -58,7 +63,8 @@ class PrivateGibbsHMM(Mechanism):
 
     `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (R, steps),
     "emissions" (R, states, cells) and "transitions" (R, states, states) of the last R = `released_sweeps` sweeps.
-    A code that is missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`.
+    Their coordinates have the names of the states and of the data's columns, or x0, x1, ... A code that is missing or
+    out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`.
     With one state the model is naive Bayes; give it one step.
 
     Several chains of equal length, for example one for each region, have either common emission and transition
@@ -310,6 +316,11 @@ class PrivateGibbsHMM(Mechanism):
         return "Hidden Markov chain of categorical records"
 
     @property
+    def quantity(self) -> str:
+        """The label "probability"."""
+        return "probability"
+
+    @property
     def description(self) -> str:
         """Where the noise or the temperature enters, in one sentence."""
         if self.temperature is None:
@@ -360,6 +371,22 @@ class PrivateGibbsHMM(Mechanism):
             The release, and notes that depend on the data and are for the curator only.
         """
         return self._release_with_notes(data, rng)
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        own = () if self.tied else ("sequence",)
+        return {
+            "states": ("step",),
+            "emissions": (*own, "state", "cell"),
+            "transitions": (*own, "state", "next_state"),
+        }
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        """Names such as "state 0", and "colour=2" for the cells of the emission probabilities."""
+        names = variable_names(data, len(self.categories))
+        states = tuple(f"state {k}" for k in range(self.states))
+        cells = tuple(f"{name}={k}" for name, count in zip(names, self.categories, strict=True) for k in range(count))
+        return {"state": states, "cell": cells, "next_state": states}
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.histograms(data)

@@ -155,6 +155,11 @@ class LogisticPosterior(Mechanism):
         """Rows of features with their labels."""
         return LabelledFormat(features=self.features)
 
+    @property
+    def quantity(self) -> str:
+        """The label "coefficient"."""
+        return "coefficient"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant whose prior is wider than stated."""

@@ -192,7 +192,7 @@ class PosteriorDraws:
 
     @property
     def _names(self) -> Names:
-        return axis_names(self.dims, self.coords)
+        return axis_names(self.dims, self.coords, self.draws)
 
     def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the method and the account in its attributes.

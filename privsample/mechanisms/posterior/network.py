@@ -1,6 +1,6 @@
 """Private Gibbs sampling for a Bayesian network of categorical variables, from tables with noise."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,12 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.categorical_rows import category_codes, category_neighbours, category_problems
+from privsample.mechanisms.posterior.categorical_rows import (
+    category_codes,
+    category_neighbours,
+    category_problems,
+    variable_names,
+)
 from privsample.mechanisms.release import Release
 
 
@@ -36,8 +41,9 @@ class PrivateGibbsNetwork(Mechanism):
     posterior given the noisy tables.
 
     `release` takes rows of shape (n, variables), and releases "probabilities" (R, P): the conditional probabilities
-    of all families, which `conditional` shapes into tables. A code that is missing or out of range counts as 0. The
-    guarantee holds under ReplaceOne(n).
+    of all families, which `conditional` shapes into tables. Each has a name such as "lung=1 | smoke=0", from the names
+    of the data's columns, or x0, x1, ... A code that is missing or out of range counts as 0. The guarantee holds under
+    ReplaceOne(n).
 
     Parameters
     ----------
@@ -178,6 +184,25 @@ class PrivateGibbsNetwork(Mechanism):
         """`released_sweeps`, which is a number once the fields are checked."""
         assert self.released_sweeps is not None
         return self.released_sweeps
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return {"probabilities": ("probability",)}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        """A name such as "lung=1 | smoke=0" for each probability, in the order of the families."""
+        found = self._probability_names(variable_names(data, len(self.categories)))
+        if len(set(found)) < len(found):  # columns whose names look like conditional probabilities
+            found = self._probability_names(variable_names(None, len(self.categories)))
+        return {"probability": found}
+
+    def _probability_names(self, variables: Sequence[str]) -> tuple[str, ...]:
+        found = []
+        for family in self.network.families:
+            for codes in np.ndindex(*(self.categories[v] for v in family)):
+                *given, own = (f"{variables[v]}={k}" for v, k in zip(family, codes, strict=True))
+                found.append(f"{own} | {', '.join(given)}" if given else own)
+        return tuple(found)
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.tables(data)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import positive_integer
+from privsample._checks import FloatArray, numbers_of, positive_integer
 from privsample._value import cached, frozen_value
 from privsample.accounting.postprocessing.applied_kernel import AppliedKernelAccountant
 from privsample.distributions.steps.transition_kernels import Kernel, UniformReset
@@ -16,7 +16,7 @@ from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
-from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism
 from privsample.mechanisms.postprocessing.convolution import PostNoise, PostProcessing
 from privsample.mechanisms.selection.repetition import check_mechanism_type
 
@@ -89,6 +89,11 @@ class AppliedKernel(PostProcessing):
             displacement_zcdp=self.kernel.displacement_zcdp,
         )
 
+    @property
+    def quantity(self) -> str:
+        """The label "output of the kernel"."""
+        return "output of the kernel"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant that keeps the release more often than stated."""
@@ -112,14 +117,32 @@ class AppliedKernel(PostProcessing):
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         return one_by_one(outer)
 
+    def _check_generator(self, rng: np.random.Generator | None) -> None:
+        """Try the kernel on zeros of the base's shape, where it is public, before data are read."""
+        PostProcessing._check_generator(self, rng)
+        if isinstance(self.base, AdditiveNoise):
+            zeros = np.zeros((1, *self.base.shape))
+            moved = numbers_of(self.kernel.step(zeros, np.random.default_rng(0)), "the kernel's step")
+            _check_one_draw(moved, zeros.shape)
+
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         if len(draws) != 1:
             raise TypeError(f"base must release one array, got {', '.join(sorted(draws))}")
         ((name, x),) = draws.items()
-        moved = np.asarray(self.kernel.step(np.asarray(x, dtype=np.float64), rng), dtype=np.float64)
+        moved = numbers_of(self.kernel.step(np.asarray(x, dtype=np.float64), rng), "the kernel's step")
+        _check_one_draw(moved, np.shape(x))
         if np.isnan(moved).any():
             raise NumericalFailure("the kernel returned NaN, so nothing is released")
         return {name: moved}
+
+
+def _check_one_draw(moved: FloatArray, before: tuple[int, ...]) -> None:
+    """Raise TypeError unless the array holds one draw, as that before the step does."""
+    if moved.ndim == 0 or len(moved) != before[0]:
+        raise TypeError(
+            f"the kernel's step must return an array whose first axis, of the draws, has length {before[0]}, as in the "
+            f"released array of shape {before}; got shape {moved.shape}"
+        )
 
 
 def _adds_gaussian_noise(base: Mechanism) -> bool:

@@ -101,6 +101,11 @@ class BernoulliSampling(Wrapper):
             base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
         )
 
+    @property
+    def quantity(self) -> str:
+        """The label "drawn bit"."""
+        return "drawn bit"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant whose probabilities are not clipped."""

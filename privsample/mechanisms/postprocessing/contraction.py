@@ -135,6 +135,11 @@ class NoisyContraction(PostProcessing):
         except ValueError as error:
             raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
 
+    @property
+    def quantity(self) -> str:
+        """The label "state after noisy steps"."""
+        return "state after noisy steps"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant whose base adds too little noise."""

@@ -144,6 +144,11 @@ class PostNoise(PostProcessing):
         set_fields(self, noise=positive(noise=self.noise))
         self.accountant  # noqa: B018 - building it checks the base's kind
 
+    @property
+    def quantity(self) -> str:
+        """The base's label, and "with further noise"."""
+        return f"{self.base.quantity} with further noise"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example for each noise distribution; the mutants add too little noise."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privsample._checks import FloatArray, nonnegative
+from privsample._checks import FloatArray, nonnegative, numbers_of
 from privsample._value import cached, frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.diffusion import diffused, diffusion_account
@@ -107,9 +107,14 @@ class DiffusedStatistic(DiffusionMechanism):
         bound = self.diffusion.intrinsic_sensitivity(self.time, self.sensitivity)
         return diffusion_account(nonnegative(intrinsic_sensitivity=bound), self.relation)
 
+    def _check_generator(self, rng: np.random.Generator | None) -> None:
+        """Try the transition on zeros before data are read."""
+        DiffusionMechanism._check_generator(self, rng)
+        self._move(np.zeros((1, *self.shape)), self.time, np.random.default_rng(0))
+
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """The state after a further `time`. Raises NumericalFailure or TypeError if the user's transition fails."""
-        moved = np.asarray(DiffusionMechanism._move(self, state, time, rng))
+        moved = numbers_of(DiffusionMechanism._move(self, state, time, rng), "a transition")
         if moved.shape != state.shape:
             raise TypeError(f"a transition must preserve the shape of the states, {state.shape}, got {moved.shape}")
         if np.isnan(moved).any():

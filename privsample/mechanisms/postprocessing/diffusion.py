@@ -81,6 +81,11 @@ class DiffusionMechanism(Mechanism):
         """Count the entries that are not finite and would count as 0, for the curator only. Raises SchemaError."""
         return self._reader.validate(data)
 
+    @property
+    def quantity(self) -> str:
+        """The label "statistic after a diffusion"."""
+        return "statistic after a diffusion"
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of 0, and one whose first coordinate is moved by `group` times the sensitivity."""
         group = positive_integer(group=group)
@@ -501,6 +506,11 @@ class MultilevelRelease(Wrapper):
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         return self.base._many_draws(outer)
+
+    @property
+    def quantity(self) -> str:
+        """The label "noisy statistic"."""
+        return "noisy statistic"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

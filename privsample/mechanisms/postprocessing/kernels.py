@@ -108,6 +108,11 @@ class MarkovKernel(PostProcessing):
         """The number of outcomes."""
         return int(self.matrix.shape[1])
 
+    @property
+    def quantity(self) -> str:
+        """The label "code after the kernel"."""
+        return "code after the kernel"
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant whose kernel changes codes half as often as stated."""

@@ -207,6 +207,11 @@ class ProfileMechanism(Mechanism):
             raise ValueError(f"a kernel takes one observation of each source, got observations={self.observations}")
         return self.graph.symbols
 
+    @property
+    def quantity(self) -> str:
+        """The label "released symbol"."""
+        return "released symbol"
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The most different pairs of profiles within `group` edges of each other."""
         group = positive_integer(group=group)

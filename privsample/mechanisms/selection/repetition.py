@@ -124,6 +124,11 @@ class RepeatedSelection(Wrapper):
         """The account of the selection, an upper bound derived from the base's account."""
         return SelectionAccountant(base=self.base.accountant, repetitions=self.repetitions)
 
+    @property
+    def quantity(self) -> str:
+        """The label of the base."""
+        return self.base.quantity
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant that reveals the number of runs."""
@@ -223,6 +228,11 @@ class ConditionalSelection(Wrapper):
             geometric_stopping=True,
             stop=self.stop,
         )
+
+    @property
+    def quantity(self) -> str:
+        """The label of the base."""
+        return self.base.quantity
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -240,7 +240,8 @@ class StatedUtility(Utility):
 
     `release` takes the utilities, an array of shape (candidates,), or the data from which `function` computes them.
     Utilities that are not finite count as 0; with `bounds`, the others are clipped. If the function fails, or returns
-    anything else than one number for each candidate, all utilities count as 0.
+    anything else than one number for each candidate, all utilities count as 0: `release` raises no error, which could
+    depend on a record, and `validate` tells the curator.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ class StatedUtility(Utility):
     Raises
     ------
     TypeError
-        If `function` is no function, or `monotone` no bool.
+        If `function` is no function of one argument, or `monotone` no bool.
     ValueError
         If a number lies outside its range.
 
@@ -295,7 +296,7 @@ class StatedUtility(Utility):
         if self.changes is not None:
             set_fields(self, changes=_checked_changes(self.changes, self.sensitivity))
         if self.function is not None:
-            function(function=self.function)
+            function("data", function=self.function)
 
     def check(self, candidates: Candidates) -> None:
         """Known changes must have one number for each candidate."""
@@ -325,7 +326,9 @@ class StatedUtility(Utility):
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the utilities that are not finite or lie outside the bounds."""
-        found = self._values(data, len(candidates))
+        found = self._values_or_none(data, len(candidates))
+        if found is None:
+            return {"function failed, so that utilities count as 0": len(candidates)}
         counts = {"not finite": int((~np.isfinite(found)).sum())}
         if self.bounds is not None:
             counts["outside the bounds"] = int(((found < self.bounds[0]) | (found > self.bounds[1])).sum())
@@ -337,14 +340,19 @@ class StatedUtility(Utility):
         return _IDEAL | {Assumption.TRUSTED_SENSITIVITY}
 
     def _values(self, data: Any, count: int) -> FloatArray:
-        """The utilities as floats, NaN where they are no numbers, shape (count,)."""
+        """The utilities as floats, NaN where they are no numbers, or if the function fails; shape (count,)."""
+        found = self._values_or_none(data, count)
+        return np.full(count, np.nan) if found is None else found
+
+    def _values_or_none(self, data: Any, count: int) -> FloatArray | None:
+        """The utilities as floats, NaN where they are no numbers; None if the function fails."""
         if self.function is None:
             return _vector(data, count)
         try:
             with without_warnings():
                 return _vector(self.function(data), count)
         except Exception:  # noqa: BLE001 - an error would show something of the data
-            return np.full(count, np.nan)
+            return None
 
 
 def _checked_changes(given: Any, sensitivity: float) -> FloatArray:

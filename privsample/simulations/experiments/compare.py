@@ -62,7 +62,8 @@ def compare(
     ComparisonTable
         One row for each mechanism, with its calibrated parameter, its errors and their standard errors; NaN if it
         cannot meet the target or does not apply to the model, with the reason. `best` is the row with the smallest
-        error, `rivals` are those within chance of it, and `statement.sentence` says so in words.
+        error, `rivals` are those within chance of it, and `statement.sentence` says so in words. `print(table)` shows
+        all of it, and `table.plot()` the errors.
 
     Raises
     ------
@@ -123,7 +124,9 @@ def compare(
         row if candidate is None else _with_entropy(row, entropies[row.name], float(floor.mean()), candidate.inference)
         for row, candidate in found
     ]
-    return comparison_table(rows, errors, paired=True, simulations=simulations)
+    count = f"{draws} draws" if draws > 1 else "one draw"
+    title = f"{target.description}, {count} from n = {n} simulated records"
+    return comparison_table(rows, errors, paired=True, simulations=simulations, title=title)
 
 
 def _distance(distribution: Drawable, theta: FloatArray, rng: np.random.Generator) -> float:

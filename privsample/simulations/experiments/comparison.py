@@ -2,13 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, count_noun
 from privsample._value import frozen_value
-from privsample.simulations.experiments.findings import CLEAR, Finding, Statement, compared, join_names
+from privsample.plots.errors import plot_errors
+from privsample.plots.html import card, rows_picture, text_or_empty
+from privsample.simulations.experiments import comparison_text
+from privsample.simulations.experiments.findings import CLEAR, EXACT, Finding, Statement, compared, join_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DRAW_ERROR = "mean absolute difference between a released draw and the true parameter"
 
 
 @frozen_value
@@ -42,6 +50,11 @@ class Comparison:
         return self.error / self.floor
 
     @property
+    def applies(self) -> bool:
+        """False if the mechanism does not apply to the model, whatever the target."""
+        return not self.reason.startswith("does not apply")
+
+    @property
     def within_chance(self) -> bool:
         """True if the excess over the smallest error is not above zero by more than 3 of its standard errors."""
         return not self.reason and not Finding("", self.excess, self.excess_standard_error).clear
@@ -50,10 +63,17 @@ class Comparison:
 @final
 @frozen_value
 class ComparisonTable(Sequence[Comparison]):
-    """The rows of a comparison in the order of the mechanisms, and the sentence about the smallest error."""
+    """The rows of a comparison in the order of the mechanisms, and the sentence about the smallest error.
+
+    `print(table)` shows the whole table. `title` says what was compared, `error` what the error of a row is, and
+    `on_given_data` whether the errors depend on data that the caller passed, so that the table is not private.
+    """
 
     rows: tuple[Comparison, ...]
     simulations: int
+    title: str = "comparison of mechanisms"
+    error: str = DRAW_ERROR
+    on_given_data: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -67,6 +87,58 @@ class ComparisonTable(Sequence[Comparison]):
 
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self.rows)
+
+    def __str__(self) -> str:
+        return comparison_text.text(self)
+
+    def __repr__(self) -> str:
+        best = "none meets the target" if self.best is None else f"smallest error: {self.best.name}"
+        return f"ComparisonTable({len(self.rows)} mechanisms, {self.simulations} simulations, {best})"
+
+    def _repr_html_(self) -> str:
+        shown = [(row.name, comparison_text.html_entry(row, self)) for row in self.rows if row.applies]
+        bars = [
+            (row.name, row.error - row.error_standard_error, row.error, row.error + row.error_standard_error)
+            for row in self.rows
+            if np.isfinite([row.error, row.error_standard_error]).all()
+        ]
+        picture = text_or_empty(lambda: rows_picture(bars, label="error ± standard error"))
+        return card(self.title, [*shown, ("which one", self.statement.sentence)], picture)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Plot the error of each mechanism that meets the target, with its standard error.
+
+        The smallest error and those within chance of it are filled, the others are open circles.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If no mechanism meets the target.
+        """
+        shown = [row for row in self.rows if not row.reason]
+        if not shown:
+            raise ValueError("no mechanism meets the target, so there is no error to plot")
+        return plot_errors(
+            ax,
+            names=[row.name for row in shown],
+            errors=np.array([row.error for row in shown]),
+            deviations=np.array([row.error_standard_error for row in shown]),
+            marked=[row.within_chance for row in shown],
+            label=self.error,
+            title=self.title,
+        )
 
     @property
     def best(self) -> Comparison | None:
@@ -99,24 +171,39 @@ class ComparisonTable(Sequence[Comparison]):
             )
             return Statement(sentence, (found,))
         names = [row.name for row in self.rivals]
+        if nearest.excess <= EXACT:
+            sentence = (
+                f"{join_names([best.name, *names])} have the smallest error, {smallest}; {nearest.name} and "
+                f"{best.name} differ by rounding errors only."
+            )
+            return Statement(sentence, (found,))
         sentence = (
             f"{best.name} has the smallest mean error, {smallest}, but within chance: {nearest.name} is {lead} above "
-            f"it, at most {CLEAR:g} standard errors. {self.simulations} simulations do not tell which of "
+            f"it, at most {CLEAR:g} standard errors. {count_noun(self.simulations, 'simulation')} "
+            f"{'does' if self.simulations == 1 else 'do'} not tell which of "
             f"{join_names([best.name, *names])} is best."
         )
         return Statement(sentence, (found,))
 
 
 def comparison_table(
-    rows: Sequence[Comparison], errors: Mapping[str, FloatArray], *, paired: bool, simulations: int
+    rows: Sequence[Comparison],
+    errors: Mapping[str, FloatArray],
+    *,
+    paired: bool,
+    simulations: int,
+    title: str = "comparison of mechanisms",
+    error: str = DRAW_ERROR,
+    on_given_data: bool = False,
 ) -> ComparisonTable:
     """Fill in the errors of rows and their excess over the smallest, from the error in every simulation by name.
 
     `errors` holds arrays of shape (simulations,); a row without one keeps its NaN. `paired` says that simulation k has
     the same data for all names, so that the standard error of an excess is that of the differences.
     """
+    words: dict[str, Any] = {"simulations": simulations, "title": title, "error": error, "on_given_data": on_given_data}
     if not errors:
-        return ComparisonTable(rows=tuple(rows), simulations=simulations)
+        return ComparisonTable(rows=tuple(rows), **words)
     least = min(errors.values(), key=lambda each: float(each.mean()))
 
     def excess(each: FloatArray) -> tuple[float, float]:
@@ -133,7 +220,7 @@ def comparison_table(
             row = replace(row, error=float(each.mean()), error_standard_error=standard_error(each), excess=above)  # noqa: PLW2901
             row = replace(row, excess_standard_error=deviation)  # noqa: PLW2901
         filled.append(row)
-    return ComparisonTable(rows=tuple(filled), simulations=simulations)
+    return ComparisonTable(rows=tuple(filled), **words)
 
 
 def standard_error(values: FloatArray) -> float:

@@ -13,7 +13,7 @@ from privsample._value import frozen_value
 
 CLEAR = 3.0  # standard errors; a smaller simulated difference is not stated
 AGREEMENT = 1e-12  # smaller differences are rounding errors and are not distinguished
-_EXACT = 1e-9  # a smaller computed difference can be a rounding error
+EXACT = 1e-9  # a smaller computed difference can be a rounding error
 Columns = Mapping[str, Any]
 
 
@@ -32,7 +32,7 @@ class Finding:
     @property
     def clear(self) -> bool:
         """True if the number is above zero by more than simulation or rounding errors explain."""
-        return self.value > max(CLEAR * self.standard_error, _EXACT)
+        return self.value > max(CLEAR * self.standard_error, EXACT)
 
 
 @dataclass(frozen=True, slots=True)
