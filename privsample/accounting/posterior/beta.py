@@ -27,7 +27,7 @@ from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows
 from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, rounding_noise, tail_bound
 
 
-def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
+def log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     """Log density of logit X - log(a/b) at z for X ~ Beta(a, b); concave, with its maximum at z = 0.
 
     Written relative to the mode, with Stirling remainders in place of log Gamma values, so that nothing cancels for
@@ -59,7 +59,7 @@ def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Flo
         threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
         p, q = (a + step) / (a + b + step), b / (a + b + step)
         slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
-        deep, result = tail_bound(_log_beta_density(a + step, b, threshold), slope)
+        deep, result = tail_bound(log_beta_density(a + step, b, threshold), slope)
     if not deep.all():
         result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
     return result
@@ -70,7 +70,7 @@ def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: Fl
     size = (a + step) * (b / (a + b + step))  # curvature of the log density at its mode
     with np.errstate(over="ignore"):
         integral = log_integral(
-            lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
+            lambda at, u: log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
             noise=rounding_noise(threshold, size),
         )

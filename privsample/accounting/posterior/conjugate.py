@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from privsample._checks import open_unit_interval, positive_integer, prior_factor
 from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
@@ -17,6 +19,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_renyi
 from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.loss.rows import CurveRows, GaussianRows
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
@@ -302,6 +305,14 @@ class PosteriorAccountant(Accountant):
                 f"it is not known for how many records the posterior of {type(self.model).__name__} costs most"
             )
         return replace(self, n=high if rising == {True} else low)
+
+    def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
+        """The curves of one draw for each range of sizes, for the models whose curves depend on the size."""
+        match self._shifts:
+            case (NormalShift() as shift,) if self.draws == 1 and self.group_size == 1:
+                pairs = [replace(self, n=max(low, 1))._pair(shift) for low, _ in sizes]
+                return GaussianRows(mu=np.array([pair.mu for pair in pairs if isinstance(pair, GaussianPair)]))
+        return None
 
     @property
     def _groups_known(self) -> bool:
