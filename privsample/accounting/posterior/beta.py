@@ -34,9 +34,12 @@ def log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     large a and b (posterior.md, section 2, "Densities").
     """
     p, q = a / (a + b), b / (a + b)
-    near = np.clip(z, -30.0, 30.0)
-    up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
-    down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
+    if (np.abs(z) <= 30.0).all():  # the other branches are not needed
+        up, down = np.log1p(p * np.expm1(z)), np.log1p(q * np.expm1(-z))
+    else:
+        near = np.clip(z, -30.0, 30.0)
+        up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
+        down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
     remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
     constant = 0.5 * np.log(p / (2 * np.pi) * b) + remainders
     return constant - a * down - b * up

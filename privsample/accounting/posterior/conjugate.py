@@ -22,6 +22,7 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.loss.rows import CurveRows, GaussianRows
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
+from privsample.accounting.posterior.family_sizes import BetaRows
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.posterior.natural import NaturalNeighbours
 from privsample.accounting.posterior.pairs import (
@@ -308,8 +309,15 @@ class PosteriorAccountant(Accountant):
 
     def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The curves of one draw for each range of sizes, for the models whose curves depend on the size."""
+        if self.draws > 1:
+            return None
+        r, w = self.data_weight, self.prior_weight
         match self._shifts:
-            case (NormalShift() as shift,) if self.draws == 1 and self.group_size == 1:
+            case (BetaShifts(a=a, b=b, integer_valued=whole),):
+                others = np.array([max(low, 1) - 1.0 for low, _ in sizes])
+                a, b = lower_product(a, w), lower_product(b, w)
+                return BetaRows(a=a, b=b, step=r, others=others, integer_valued=whole)
+            case (NormalShift() as shift,):
                 pairs = [replace(self, n=max(low, 1))._pair(shift) for low, _ in sizes]
                 return GaussianRows(mu=np.array([pair.mu for pair in pairs if isinstance(pair, GaussianPair)]))
         return None

@@ -14,11 +14,13 @@ from privsample.accounting.posterior.beta import beta_log_delta, log_beta_densit
 from privsample.accounting.posterior.pairs import add_rounding_error
 
 _FEW = 6  # epsilons from which a sweep costs less than one integral for each
-_FINE, _COARSE = np.polynomial.legendre.leggauss(12), np.polynomial.legendre.leggauss(9)
+_FINE, _COARSE = np.polynomial.legendre.leggauss(8), np.polynomial.legendre.leggauss(6)
 _NODES = np.concatenate([_FINE[0], _COARSE[0]]) / 2 + 0.5
+_SPLIT = len(_FINE[0])
 _DECREASE, _WIDTH, _MOST_PANELS = 2.0, 0.7, 16  # of one panel: change of the log density, width; parts of a wide panel
 _SETTLED, _RELATIVE_ERROR = 1e-9, 1e-10  # agreement of the two rules; rounding error of all sums
-_LOWEST = -2000.0  # log density below which epsilons are left to one integral each
+_LOWEST = -300.0  # log density below which a bound on the tail is used, which is tight there
+_LEAST = -1e300  # smallest logarithm that is reported
 _BLOCK = 1 << 21  # density values that are held at once
 
 
@@ -51,15 +53,30 @@ def _sweep(a: FloatArray, b: FloatArray, step: float, epsilon: FloatArray) -> Fl
         rows = inside.any(axis=1)
         swept[rows] = _swept_rows(a[rows], b[rows], step, z[rows], inside[rows], last[rows])
     settled = inside & (swept < np.inf)
-    size = (a + step) * (b / (a + b + step))
-    with np.errstate(invalid="ignore", over="ignore"):
-        result = add_rounding_error(
-            swept.ravel(), np.where(settled, z, 0.0).reshape(-1, 1), np.repeat(size, z.shape[1]).reshape(-1, 1)
-        )
+    size = np.repeat((a + step) * (b / (a + b + step)), z.shape[1], axis=1)
+    result = add_rounding_error(swept.ravel(), np.where(settled, z, 0.0).reshape(-1, 1), size.reshape(-1, 1))
     result = result.reshape(z.shape)
-    at, point = np.nonzero(~settled)
+    deep, bound = _tail_bound(a, b, step, z, height)
+    result[~settled] = bound[~settled]
+    at, point = np.nonzero(~settled & ~deep)
     result[at, point] = beta_log_delta(a[at, 0], b[at, 0], step, epsilon[at, point])
     return result
+
+
+def _tail_bound(
+    a: FloatArray, b: FloatArray, step: float, z: FloatArray, height: FloatArray
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Where thresholds lie deep in P's tail, and there log(p step / (slope (slope + step))), rounded up.
+
+    The density beyond z is at most p e^(-slope (y - z)), because it is log-concave, and the loss exceeds epsilon by
+    step (y - z). `height` is the log density at z and slope minus its derivative.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        p, q = (a + step) / (a + b + step), b / (a + b + step)
+        slope = (a + step) * q * -np.expm1(-z) / (q * np.exp(-z) + p)
+        bound = height * (1 - 1e-13) + np.log(step) - np.log(slope) - np.log(slope + step) + 1e-13
+    deep = ~(height > _LOWEST) & ~(slope <= 0)
+    return deep, np.where(np.isnan(bound), 0.0, np.clip(bound, _LEAST, 0.0))
 
 
 def _swept_rows(
@@ -122,7 +139,7 @@ def _panels(
         kept = np.exp(-step * u)
         scale = np.log(width[at, point] / count / 2) + top
         for values, found in ((p * kept, plain), (p * -np.expm1(-step * u), excess)):
-            fine, coarse = values[..., :12] @ _FINE[1], values[..., 12:] @ _COARSE[1]
+            fine, coarse = values[..., :_SPLIT] @ _FINE[1], values[..., _SPLIT:] @ _COARSE[1]
             total, gap = fine.sum(axis=1), np.abs(fine - coarse).sum(axis=1)
             found[at, point] = scale + np.log(total + gap)
             settled[at, point] &= gap <= _SETTLED * total

@@ -9,6 +9,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import cached, frozen_value
+from privsample.accounting.curves.chord_moments import renyi_from_chords
 from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.curves.renyi_integral import renyi_from_curves
@@ -24,7 +25,8 @@ _WEIGHTS = (
     -np.inf,
 )  # relative log weights at which the next sizes are evaluated, if still needed
 _NEGLIGIBLE = 25.0  # sizes of total relative weight e^-25 count as if their deltas were 1
-_TABLE_COST, _TABLE_SIZES = 2e6, (640, 4096)  # cost of the table of a composition; its least and largest size
+_TABLE_COST, _TABLE_SIZES = 4e6, (1024, 2048)  # cost of the table of the curve; its least and largest size
+_INTEGRAL, _CHORDS = 2e3, 50.0  # cost of one value of the Rényi curve in values of the curve, and by chords
 _BLOCK = 1 << 18  # values that are held at once
 RowCurves = Callable[[Rows, FloatArray], FloatArray]
 
@@ -67,12 +69,28 @@ class SizeMixturePair(SubsampledPair):
         """Number of sizes with weights that usually matter."""
         return int((self.log_weights > self.log_weights.max() + _WEIGHTS[1]).sum())
 
+    @property
+    def _is_closed(self) -> bool:
+        """True if the curves of the sizes are closed forms, so that the Rényi integral needs no table."""
+        return self.curves.value_cost <= 1.0
+
+    @property
+    def renyi_cost(self) -> float:
+        """The cost of an integral over the privacy curve, or over its chords."""
+        return _INTEGRAL * (1.0 + self.curve_cost) if self._is_closed else _CHORDS
+
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The largest Rényi divergence of all sizes, an upper bound."""
         return self.curves.ceiling(orders)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Rényi curve by integrating the privacy curve, which is that of both orders (Theorem 6)."""
+        """Rényi curve by integrating the privacy curve, which is that of both orders (Theorem 6).
+
+        If values are no closed forms, the integral is that of the chords of a table.
+        """
+        if not self._is_closed:
+            ahead, top = self._chords, self.max_divergence
+            return renyi_from_chords(ahead, ahead, self.ceiling, top, self.order_limit, orders)
         known: list[tuple[FloatArray, FloatArray]] = []
 
         def curve(epsilon: FloatArray) -> FloatArray:
