@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, frozen_value, set_fields
+from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import gaussian_log_delta, gaussian_renyi
+from privsample.accounting.loss.pair import LossPair
 
+_TABLE = 4096  # number of epsilons from which a table of a curve costs less than its values
 Rows = NDArray[np.intp]
 
 
@@ -91,3 +94,44 @@ class GaussianRows(CurveRows):
         """The closed form of each row."""
         found = gaussian_log_delta(self.mu[rows, None], epsilon)
         return found if np.isinf(self.loss_range) else np.minimum(found, self._bounded.log_delta(epsilon))
+
+
+@frozen_value
+class SharedRows(CurveRows):
+    """The same pair, which dominates both orders of the neighbours, for every number of records."""
+
+    pair: LossPair
+
+    @property
+    def max_divergence(self) -> float:
+        """That of the pair."""
+        return self.pair.max_divergence
+
+    @property
+    def order_limit(self) -> float:
+        """That of the pair."""
+        return self.pair.order_limit
+
+    @property
+    def value_cost(self) -> float:
+        """That of the pair."""
+        return self.pair.curve_cost
+
+    def ceiling(self, orders: FloatArray) -> FloatArray:
+        """The Rényi curve of the pair."""
+        return self.pair.renyi(orders)
+
+    def log_delta(self, rows: Rows, epsilon: FloatArray) -> FloatArray:
+        """Log delta of the pair; for very many epsilons by the chords of a table, an upper bound."""
+        del rows
+        return self.pair.log_delta(epsilon) if epsilon.size <= _TABLE else self._chords(epsilon)
+
+    def approx_log_delta(self, rows: Rows, epsilon: FloatArray) -> FloatArray:
+        """Approximate log delta of the pair."""
+        del rows
+        return self.pair.approx_log_delta(epsilon)
+
+    @cached
+    def _chords(self) -> CurveChords:
+        """The table of the pair's privacy curve."""
+        return CurveChords.of(self.pair.log_delta, self.max_divergence, _TABLE).convex

@@ -16,10 +16,11 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_renyi
 from privsample.accounting.loss.product import ProductPair
-from privsample.accounting.loss.rows import CurveRows, GaussianRows
+from privsample.accounting.loss.rows import CurveRows, GaussianRows, SharedRows
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.family_sizes import BetaRows
@@ -309,6 +310,8 @@ class PosteriorAccountant(Accountant):
 
     def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The curves of one draw for each range of sizes, for the models whose curves depend on the size."""
+        if all(isinstance(shift, BetaShift | GammaShapeShift) for shift in self._shifts):
+            return SharedRows(pair=BoundsEnvelope(bounds=self.bounds))  # the curve does not depend on the size
         if self.draws > 1:
             return None
         r, w = self.data_weight, self.prior_weight
