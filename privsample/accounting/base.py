@@ -32,6 +32,7 @@ from privsample.accounting.engine.group import group
 from privsample.accounting.engine.routes import Route, affordable, routes
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair
+from privsample.accounting.loss.rows import CurveRows
 from privsample.errors import NumericalFailure, RelationMismatch
 from privsample.plots.curves import CurveView
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, related
@@ -474,6 +475,22 @@ class Accountant(Memo, ABC):
             f"the guarantee of {type(self).__name__} is not known for other numbers of records; use "
             "WithoutReplacement(n=..., m=...), whose samples have a fixed size"
         )
+
+    def curves_for_sizes(self, sizes: "tuple[tuple[int, int], ...]") -> "CurveRows | None":
+        """The privacy curves of the accounts `for_sizes` of many ranges, evaluated together; None, the default, if not.
+
+        Parameters
+        ----------
+        sizes : tuple of (int, int)
+            Least and largest number of records of each range, in increasing order.
+
+        Returns
+        -------
+        CurveRows or None
+            One curve for each range, valid in both orders of the neighbours.
+        """
+        del sizes
+        return None
 
     def to(self, relation: Relation) -> "Accountant":
         """Convert the guarantee to another relation.

@@ -4,6 +4,7 @@ The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in
 curve lies below its chord, for every choice of nodes: the nodes affect how tight a table is, never its validity.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,6 +115,23 @@ class CurveChords:
             coarse, known = nodes[order], np.minimum.accumulate(np.minimum(values[order], 0.0))
         return CurveChords(coarse, known)
 
+    @property
+    def convex(self) -> "CurveChords":
+        """The lower convex hull of the nodes in e^epsilon, which is still an upper bound, because the curve is convex.
+
+        The minimum of several bounds is not convex. A discretization would round up the negative masses at its kinks.
+        Every subset of the nodes is valid, so that rounding here only affects how tight the result is.
+        """
+        kept: list[int] = []
+        nodes, values = self.nodes.tolist(), self.log_delta.tolist()
+        for at in range(len(nodes)):
+            while len(kept) > 1 and _log_steepness(nodes, values, kept[-2], kept[-1]) <= _log_steepness(
+                nodes, values, kept[-1], at
+            ):
+                kept.pop()
+            kept.append(at)
+        return CurveChords(self.nodes[kept], self.log_delta[kept])
+
     def __call__(self, epsilon: FloatArray) -> FloatArray:
         """The chord at each epsilon >= 0, rounded up; the last value beyond the last node."""
         e = np.asarray(epsilon, dtype=np.float64)
@@ -134,6 +152,15 @@ class CurveChords:
         found = np.where(e >= self.nodes[-1], self.log_delta[-1], np.minimum(chord, before))
         size = np.abs(np.maximum(found, -1e300))
         return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)  # rounding error of the logarithms
+
+
+def _log_steepness(nodes: list[float], log_delta: list[float], low: int, high: int) -> float:
+    """Log of minus the slope of the chord between two nodes in e^epsilon; -inf if it is level."""
+    if not log_delta[high] < log_delta[low]:
+        return -math.inf
+    fall = log_delta[low] + math.log(-math.expm1(log_delta[high] - log_delta[low]))
+    gap = nodes[high] - nodes[low]
+    return fall - nodes[high] - math.log(-math.expm1(-gap))
 
 
 def _between(nodes: FloatArray, log_delta: FloatArray, count: int) -> FloatArray:

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, positive
+from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import log1mexp, resolved
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.discretize import discretize_curve, discretize_density
@@ -11,6 +11,7 @@ from privsample.accounting.loss.pair import ComplexArray, LossPair, SmoothPair, 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _UP = 1.0 + 2 * float(np.finfo(np.float64).eps)  # bounds the relative rounding error of three operations
+_SMALL = 0.1  # shifts below which differences of Mills ratios cancel
 
 
 @frozen_value
@@ -29,8 +30,7 @@ class GaussianPair(SmoothPair):
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Rényi divergence a mu^2 / 2, rounded up (Gil, Alajaji and Linder 2013)."""
-        with np.errstate(over="ignore"):
-            return np.asarray(orders) * (self.mu * self.mu / 2 * _UP)
+        return gaussian_renyi(self.mu, orders)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function mu^2 t (t+1) / 2."""
@@ -47,11 +47,7 @@ class GaussianPair(SmoothPair):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Log of Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # e/mu overflows for a tiny mu
-            above = self._log_delta_above(np.abs(e))
-            far = np.abs(e) / self.mu + self.mu / 2  # size of the larger argument of Phi, for its rounding error
-            lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
-            above = np.where(np.isneginf(above), above, np.minimum(above * (1 - 2e-15) + lost, 0.0))
+        above = gaussian_log_delta(self.mu, np.abs(e))
         below = delta_below_zero(e, above)
         return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
 
@@ -69,21 +65,45 @@ class GaussianPair(SmoothPair):
         log_p = discretize_density(lambda loss: peak - 0.5 * (loss / self.mu - self.mu / 2) ** 2, nodes, below, last)
         return log_p, float(self.log_delta(nodes[-1:])[0])
 
-    def _log_delta_above(self, e: FloatArray) -> FloatArray:
-        """Log delta at e >= 0; the difference of the two tails is never formed where it would cancel."""
-        low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2
-        log_density = -0.5 * low * low - 0.5 * np.log(2 * np.pi)
-        tight = np.maximum(low, -20.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.mu < 0.1:  # small mu: the difference of Mills ratios cancels, so integrate their derivative
-                points = (e / self.mu)[..., None] + self.mu / 2 * _NODES
-                by_mills = log_density + np.log(self.mu / 2 * (_mills_slope(points) @ _WEIGHTS))
-            else:
-                by_mills = log_density + np.log(_mills(tight) - _mills(np.maximum(high, tight)))
-            # e^e times the lower tail is density(low) * mills(high): adding e to the tail's logarithm would cancel.
-            upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))
-            direct = upper + log1mexp(np.minimum(lower - upper, 0.0))
-        return np.where(low > -20.0, by_mills, direct)
+
+def gaussian_renyi(mu: float, orders: FloatArray) -> FloatArray:
+    """Rényi divergence a mu^2 / 2 of N(mu, 1) from N(0, 1), rounded up (Gil, Alajaji and Linder 2013)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(orders) * (mu * mu / 2 * _UP)
+
+
+def gaussian_log_delta(mu: Real, epsilon: FloatArray) -> FloatArray:
+    """Log delta of N(mu, 1) against N(0, 1) at epsilon >= 0, rounded up; mu broadcasts against epsilon."""
+    shift = np.asarray(mu, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # e/mu overflows for a tiny mu
+        small = shift < _SMALL
+        if small.all() or not small.any():
+            above = _log_delta_above(shift, epsilon, small=bool(small.all()))
+        else:
+            shifts, e = np.broadcast_arrays(shift, epsilon)
+            small, above = shifts < _SMALL, np.empty(shifts.shape)
+            for rows, is_small in ((small, True), (~small, False)):
+                above[rows] = _log_delta_above(shifts[rows], e[rows], small=is_small)
+        far = epsilon / shift + shift / 2  # size of the larger argument of Phi, for its rounding error
+        lost = 2e-15 * (1 + far * (1 + np.abs(epsilon / shift - shift / 2)))
+        return np.where(np.isneginf(above), above, np.minimum(above * (1 - 2e-15) + lost, 0.0))
+
+
+def _log_delta_above(mu: FloatArray, e: FloatArray, *, small: bool) -> FloatArray:
+    """Log delta at e >= 0, not rounded up; the difference of the two tails is never formed where it would cancel."""
+    low, high = e / mu - mu / 2, e / mu + mu / 2
+    log_density = -0.5 * low * low - 0.5 * np.log(2 * np.pi)
+    tight = np.maximum(low, -20.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if small:  # the difference of Mills ratios cancels, so integrate their derivative
+            points = (e / mu)[..., None] + (mu / 2)[..., None] * _NODES
+            by_mills = log_density + np.log(mu / 2 * (_mills_slope(points) @ _WEIGHTS))
+        else:
+            by_mills = log_density + np.log(_mills(tight) - _mills(np.maximum(high, tight)))
+        # e^e times the lower tail is density(low) * mills(high): adding e to the tail's logarithm would cancel.
+        upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))
+        direct = upper + log1mexp(np.minimum(lower - upper, 0.0))
+    return np.where(low > -20.0, by_mills, direct)
 
 
 def _mills(x: FloatArray) -> FloatArray:

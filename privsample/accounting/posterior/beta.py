@@ -27,16 +27,19 @@ from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows
 from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, rounding_noise, tail_bound
 
 
-def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
+def log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     """Log density of logit X - log(a/b) at z for X ~ Beta(a, b); concave, with its maximum at z = 0.
 
     Written relative to the mode, with Stirling remainders in place of log Gamma values, so that nothing cancels for
     large a and b (posterior.md, section 2, "Densities").
     """
     p, q = a / (a + b), b / (a + b)
-    near = np.clip(z, -30.0, 30.0)
-    up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
-    down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
+    if (np.abs(z) <= 30.0).all():  # the other branches are not needed
+        up, down = np.log1p(p * np.expm1(z)), np.log1p(q * np.expm1(-z))
+    else:
+        near = np.clip(z, -30.0, 30.0)
+        up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
+        down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
     remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
     constant = 0.5 * np.log(p / (2 * np.pi) * b) + remainders
     return constant - a * down - b * up
@@ -59,7 +62,7 @@ def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Flo
         threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
         p, q = (a + step) / (a + b + step), b / (a + b + step)
         slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
-        deep, result = tail_bound(_log_beta_density(a + step, b, threshold), slope)
+        deep, result = tail_bound(log_beta_density(a + step, b, threshold), slope)
     if not deep.all():
         result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
     return result
@@ -70,7 +73,7 @@ def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: Fl
     size = (a + step) * (b / (a + b + step))  # curvature of the log density at its mode
     with np.errstate(over="ignore"):
         integral = log_integral(
-            lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
+            lambda at, u: log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
             noise=rounding_noise(threshold, size),
         )

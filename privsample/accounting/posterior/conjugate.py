@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from privsample._checks import open_unit_interval, positive_integer, prior_factor
 from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_renyi
 from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.loss.rows import CurveRows, GaussianRows, SharedRows
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
+from privsample.accounting.posterior.family_sizes import BetaRows
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.posterior.natural import NaturalNeighbours
 from privsample.accounting.posterior.pairs import (
@@ -302,6 +307,23 @@ class PosteriorAccountant(Accountant):
                 f"it is not known for how many records the posterior of {type(self.model).__name__} costs most"
             )
         return replace(self, n=high if rising == {True} else low)
+
+    def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
+        """The curves of one draw for each range of sizes, for the models whose curves depend on the size."""
+        if all(isinstance(shift, BetaShift | GammaShapeShift) for shift in self._shifts):
+            return SharedRows(pair=BoundsEnvelope(bounds=self.bounds))  # the curve does not depend on the size
+        if self.draws > 1:
+            return None
+        r, w = self.data_weight, self.prior_weight
+        match self._shifts:
+            case (BetaShifts(a=a, b=b, integer_valued=whole),):
+                others = np.array([max(low, 1) - 1.0 for low, _ in sizes])
+                a, b = lower_product(a, w), lower_product(b, w)
+                return BetaRows(a=a, b=b, step=r, others=others, integer_valued=whole)
+            case (NormalShift() as shift,):
+                pairs = [replace(self, n=max(low, 1))._pair(shift) for low, _ in sizes]
+                return GaussianRows(mu=np.array([pair.mu for pair in pairs if isinstance(pair, GaussianPair)]))
+        return None
 
     @property
     def _groups_known(self) -> bool:

@@ -20,6 +20,7 @@ from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
+from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
@@ -203,6 +204,12 @@ class TemperedAccountant(Accountant):
         least = replace(self, n=max(low, 1))
         return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
 
+    def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
+        """The closed forms for the smallest size of each range."""
+        if self._exact_family is not None:
+            return None
+        return TemperedRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
+
     def group(self, size: int) -> Self:
         """The account of groups of `size` records: neighbouring posteriors lie `size` times as far apart."""
         return replace(self, group_size=self.group_size * positive_integer(size=size))
@@ -228,6 +235,50 @@ class AnyMoreRecords(Accountant):
         """The closed forms for the smallest number of records, which hold for more."""
         closed_forms, _ = self.least.bounds.per_release or (self.least.bounds, 1)
         return replace(closed_forms, exact=frozenset())
+
+
+@frozen_value
+class TemperedRows(CurveRows):
+    """The closed forms of the accounts of increasing numbers of records, one in each row."""
+
+    accounts: tuple[TemperedAccountant, ...]
+
+    @cached
+    def _closed_forms(self) -> GaussianRows:
+        """The closed forms of all rows."""
+        shifts = np.array([resolved(account.shift) for account in self.accounts])
+        return GaussianRows(mu=shifts, loss_range=resolved(self.accounts[0].loss_range))
+
+    @property
+    def max_divergence(self) -> float:
+        """The range of the loss in nats, which does not depend on the number of records."""
+        return self._closed_forms.max_divergence
+
+    @property
+    def value_cost(self) -> float:
+        """That of a closed form."""
+        return 1.0
+
+    def ceiling(self, orders: FloatArray) -> FloatArray:
+        """The closed forms of the smallest number of records, which hold for more."""
+        return self._closed_forms.ceiling(orders)
+
+    def limit_renyi(self, orders: FloatArray, divergence: FloatArray) -> FloatArray:
+        """The divergence, or the largest Rényi divergence of all rows over all sums of the records, if that is smaller.
+
+        The closed forms decrease with the number of records, so the search ends where they are below the largest value.
+        """
+        largest, shift = np.zeros(orders.shape), self._closed_forms.mu
+        for account, mu in zip(self.accounts, shift, strict=True):
+            closed = GaussianRows(mu=np.array([mu]), loss_range=self.max_divergence).ceiling(orders)
+            if ((closed <= largest) | (divergence <= largest)).all():
+                break
+            largest = np.maximum(largest, account.bounds.renyi(orders))
+        return np.minimum(divergence, largest)
+
+    def log_delta(self, rows: Rows, epsilon: FloatArray) -> FloatArray:
+        """The closed forms."""
+        return self._closed_forms.log_delta(rows, epsilon)
 
 
 @frozen_value

@@ -33,6 +33,18 @@ def amplified(loss: Real, rate: Real) -> FloatArray:
     return np.where((grown > -0.5) & (loss < _LARGE), np.log1p(np.maximum(grown, -0.5)), far)
 
 
+def inner_epsilon(epsilon: FloatArray, rate: Real) -> FloatArray:
+    """log(1 + (e^epsilon - 1)/rate), rounded down: where a sampled base is evaluated for epsilon >= 0.
+
+    A decreasing curve is thereby rounded up.
+    """
+    rate = np.asarray(rate, dtype=np.float64)
+    far = epsilon + np.log1p(-(1.0 - rate) * np.exp(-epsilon)) - np.log(rate)
+    near = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / rate)
+    inner = np.where(epsilon < 1.0, near, far)
+    return inner - 6 * _ULP * inner
+
+
 class SubsampledPair(LossPair):
     """A dominating pair given by its privacy curves, with the mechanism's Rényi curve as an upper bound."""
 
@@ -154,12 +166,8 @@ class ReplacedRecordPair(RescaledPair):
     def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The sum; for negative epsilon from the identity for a pair that is its own reverse."""
         e = np.asarray(epsilon, dtype=np.float64)
-        size = np.abs(e)[..., None]
-        far = size + np.log1p(-(1.0 - self.rates) * np.exp(-size)) - np.log(self.rates)
-        near = np.log1p(np.expm1(np.minimum(size, 1.0)) / self.rates)
-        inner = np.where(size < 1.0, near, far)
-        # the argument is rounded down, so that the decreasing curve is rounded up
-        terms = self.log_weights + np.log(self.rates) + curve(inner - 6 * _ULP * inner)
+        inner = inner_epsilon(np.abs(e)[..., None], self.rates)
+        terms = self.log_weights + np.log(self.rates) + curve(inner)
         above = np.minimum(np.logaddexp.reduce(terms, axis=-1) + 4 * _ULP, 0.0)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 

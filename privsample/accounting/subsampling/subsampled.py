@@ -14,6 +14,7 @@ from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
+from privsample.accounting.subsampling.sizes import SizeMixturePair
 from privsample.distributions.scheme_checks import checked_conversions, checked_parts
 from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme, unit_of
 from privsample.errors import RelationMismatch
@@ -137,6 +138,8 @@ class SubsampledAccountant(Accountant):
 
     def _pairs(self, parts: tuple[SamplingPart, ...]) -> tuple[LossPair, ...]:
         """The dominating pair of each direction in one worst case."""
+        if (by_size := self._by_size(parts)) is not None:
+            return (by_size,)
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}
         members = self._members(self.base, parts)
         both_orders = isinstance(self.base.relation, AddRemove) and not self._nested
@@ -154,6 +157,17 @@ class SubsampledAccountant(Accountant):
             total = float(np.logaddexp.reduce(weights))
             mixture.append((replaced_record_pair(pair, rates, weights - total), total))
         return (mixture_pair(mixture),)
+
+    def _by_size(self, parts: tuple[SamplingPart, ...]) -> SizeMixturePair | None:
+        """The pair of parts that differ in the size of the sample, if the base evaluates its sizes together."""
+        sizes = [part.sizes for part in parts if part.sizes is not None and part.group is None]
+        if len(sizes) < max(len(parts), 2) or sorted(sizes) != sizes:
+            return None
+        rates, weights = (
+            np.array(column) for column in zip(*[(part.rate, part.log_weight) for part in parts], strict=True)
+        )
+        curves = self.base.curves_for_sizes(tuple(sizes)) if (np.diff(rates) >= 0.0).all() else None
+        return None if curves is None else SizeMixturePair(curves=curves, rates=rates, log_weights=weights)
 
     @property
     def _nested(self) -> bool:
