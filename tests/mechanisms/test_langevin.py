@@ -1,0 +1,337 @@
+"""Regressions by Langevin chains: the account of the fields, the draws, calibration, the public rule, and bad input."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.errors import SchemaError, UnreachableTarget
+
+N = 20
+PLAIN = ps.LangevinPosterior(
+    likelihood=ps.LogisticLikelihood(),
+    features=2,
+    norm=1.5,
+    prior_std=2.0,
+    intercept_std=3.0,
+    data_weight=0.5,
+    draws=2,
+    relation=ps.ReplaceOne(N),
+    steps=50,
+)
+FIXED = {
+    "likelihood": ps.LogisticLikelihood(),
+    "features": 3,
+    "norm": 1.0,
+    "relation": ps.ReplaceOne(300),
+    "steps": 200,
+}
+TARGET = ps.DP(epsilon=1, delta=1e-6)
+
+
+def data(rng, features=2, n=N):
+    return rng.standard_normal((n, features)), (rng.random(n) < 0.7).astype(int)
+
+
+def test_the_account_is_that_of_the_fields():
+    account, norm = PLAIN.accountant, np.hypot(1.5 * 2.0, 3.0)
+    assert account.gradient_sensitivity == pytest.approx(2 * 0.5 * norm, rel=1e-12)
+    assert account.strong_convexity == 1.0
+    assert account.smoothness == pytest.approx(1 + 0.5 * N * norm**2 / 4, rel=1e-12)
+    assert (account.steps, account.draws, account.relation) == (50, 2, ps.ReplaceOne(N))
+    assert account.assumptions == {ps.Assumption.IDEAL_REALS}
+    hidden = dataclasses.replace(PLAIN, relation=ps.AddRemove(unit="patient"), max_records=N)
+    assert hidden.accountant.gradient_sensitivity == pytest.approx(0.5 * norm, rel=1e-12)
+    assert hidden.accountant.smoothness == account.smoothness
+    strong = dataclasses.replace(PLAIN, prior_weight=4.0)
+    assert strong.accountant.gradient_sensitivity == pytest.approx(0.5 * norm, rel=1e-12)
+    scalar = dataclasses.replace(PLAIN, features=1, intercept_std=None)
+    assert scalar.accountant.gradient_sensitivity == pytest.approx(1.0516339915 * 0.5 * 3.0, rel=1e-9)
+
+
+def test_below_the_account_of_an_exact_draw():
+    exact = ps.LogisticPosterior(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)
+    for steps in (None, 1, 10, 10**9):
+        own = dataclasses.replace(PLAIN, steps=steps).accountant
+        assert own.shift < exact.accountant.shift
+
+
+def test_release(rng):
+    records = data(rng)
+    one, other = (PLAIN.release(records, rng=np.random.default_rng(5)) for _ in range(2))
+    assert one == other != PLAIN.release(records, rng=np.random.default_rng(6))
+    assert one["coefficients"].shape == (2, 2)
+    assert one["intercept"].shape == (2,)
+    assert ps.Release.from_json(one.to_json()) == one
+    alone = dataclasses.replace(PLAIN, intercept_std=None, draws=1).release(records)
+    assert set(alone.draws) == {"coefficients"}
+
+
+def chain_by_definition(mechanism, rows, labels, noise):
+    """One chain after another, one record after another, in the units of the prior."""
+    account, root = mechanism.accountant, np.sqrt(mechanism.prior_weight)
+    units = np.array([mechanism.prior_std] * mechanism.features + [mechanism.intercept_std]) / root
+    found = []
+    for own in np.moveaxis(noise, 1, 0):
+        w = np.zeros(len(units))
+        for z in own:
+            slope = w.copy()
+            for row, label in zip(rows, labels, strict=True):
+                x = np.append(row * min(1.0, mechanism.norm / np.linalg.norm(row)), 1.0) * units
+                slope += mechanism.data_weight * (1 / (1 + np.exp(-x @ w)) - label) * x
+            w = w - account.step_size * slope + np.sqrt(2 * account.step_size) * z
+        found.append(w * units)
+    return np.array(found)
+
+
+def test_the_chain_is_the_one_that_is_accounted():
+    records = data(np.random.default_rng(3))
+    mechanism = dataclasses.replace(PLAIN, prior_weight=1.7)
+    release = mechanism.release(records, rng=np.random.default_rng(5))
+    noise = np.random.default_rng(5).standard_normal((50, 2, 3))
+    expected = chain_by_definition(mechanism, *records, noise)
+    assert np.allclose(release["coefficients"], expected[:, :2], rtol=1e-10)
+    assert np.allclose(release["intercept"], expected[:, 2], rtol=1e-10)
+
+
+@pytest.mark.parametrize("target", [TARGET, ps.RDP(order=8, epsilon=0.3), ps.ZCDP(rho=0.01)], ids=str)
+@pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
+@pytest.mark.parametrize("extra", [{}, {"intercept_std": 2.0, "draws": 3, "steps": None}])
+def test_calibrate(by, target, extra):
+    made = ps.LangevinPosterior.calibrate(**(FIXED | extra), target=target, by=by)
+    assert target.met_by(made.accountant)
+    factor = 1 + 1e-3 if by == "data_weight" else 1 - 1e-3
+    assert not target.met_by(dataclasses.replace(made, **{by: getattr(made, by) * factor}).accountant)
+
+
+def test_calibrate_refuses():
+    with pytest.raises(UnreachableTarget, match="delta > 0"):
+        ps.LangevinPosterior.calibrate(**FIXED, target=ps.DP(epsilon=1))
+    assert ps.LangevinPosterior.calibrate(**FIXED, target=ps.DP(epsilon=500, delta=1e-6)).data_weight == 1.0
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, None, "secret", 2**2000, object(), b"x", 1j, [1]],
+    ids=lambda odd: type(odd).__name__,
+)
+def test_any_record_is_taken(odd, rng):
+    rows, labels = np.ones((N, 2), dtype=object), np.ones(N, dtype=object)
+    rows[3, 1] = odd
+    labels[4] = odd
+    assert np.isfinite(PLAIN.release((rows, labels), rng=rng)["coefficients"]).all()
+
+
+def test_the_public_rule(rng):
+    """What breaks the rule draws what its stand-in draws."""
+    rows, labels = data(rng)
+    odd_rows, odd_labels = rows.copy(), labels.astype(float)
+    odd_rows[0], rows[0] = np.nan, 0.0
+    odd_rows[1], rows[1] = [30.0, 40.0], [0.9, 1.2]
+    odd_labels[2], labels[2] = -7.0, 0
+    one = PLAIN.release((odd_rows, odd_labels), rng=np.random.default_rng(1))
+    other = PLAIN.release((rows, labels), rng=np.random.default_rng(1))
+    assert np.allclose(one["coefficients"], other["coefficients"], rtol=1e-9)
+    facts = PLAIN.validate((odd_rows, odd_labels)).facts
+    assert (facts["not finite"], facts["labels that are neither 0 nor 1"]) == (1, 1)
+    odd_labels[5] = np.nan
+    assert PLAIN.validate((odd_rows, odd_labels)).facts["labels that are no number"] == 1
+
+
+def test_refusals(rng):
+    rows, labels = data(rng)
+    with pytest.raises(SchemaError, match="n = 20 records were declared, the data hold 19 rows"):
+        PLAIN.validate((rows[1:], labels[1:]))
+    with pytest.raises(SchemaError, match="text"):
+        PLAIN.release((rows, np.array(["yes", "no"] * 10)))
+    hidden = dataclasses.replace(PLAIN, relation=ps.AddRemove(), max_records=N)
+    assert hidden.release((rows[:0], labels[:0]), rng=rng)["coefficients"].shape == (2, 2)
+    assert hidden.release((rows, labels), rng=rng)["coefficients"].shape == (2, 2)
+    with pytest.raises(SchemaError, match="max_records = 20 was declared, the data hold more records: declare"):
+        hidden.release((np.zeros((N + 1, 2)), np.zeros(N + 1)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"likelihood": "logistic"}, TypeError, r"likelihood must be a RegressionLikelihood, such as Logi"),
+        ({"relation": ps.AddRemove()}, ValueError, "max_records must be given under AddRemove"),
+        ({"max_records": 20}, ValueError, "left out under ReplaceOne"),
+        ({"relation": ps.ReplaceOne(9, members=2)}, ValueError, "must be about one record"),
+        ({"prior_std": 0.0}, ValueError, "prior_std must be > 0, or inf for a flat prior, got 0.0"),
+        ({"prior_std": np.nan}, ValueError, "prior_std must be > 0"),
+        ({"norm": np.inf}, ValueError, "norm must be finite"),
+        ({"norm": 1e200}, ValueError, "norm . prior_std must be finite"),
+        ({"step_size": 1.0}, ValueError, "step_size must be at most 2/smoothness"),
+        ({"steps": 0}, ValueError, "steps must be at least 1"),
+        ({"prior_std": np.inf, "steps": None}, ValueError, "steps must be given with a flat prior: the posterior may"),
+        ({"draws": 10**9}, ValueError, "lower draws or features"),
+    ],
+    ids=str,
+)
+def test_wrong_fields(wrong, error, words):
+    with pytest.raises(error, match=words):
+        dataclasses.replace(PLAIN, **wrong)
+
+
+def test_a_flat_prior_has_an_account(rng):
+    flat = dataclasses.replace(PLAIN, prior_std=np.inf, prior_weight=3.0)
+    assert flat.accountant.strong_convexity == 0.0
+    account = flat.accountant
+    assert account.shift == pytest.approx(account.gradient_sensitivity * np.sqrt(account.step_size * 50), rel=1e-12)
+    assert flat.bias.wasserstein == np.inf
+    assert np.isfinite(flat.release(data(rng), rng=rng)["coefficients"]).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("prior_std", "accepted"), [(2.0, True), (2.2, False)])
+def test_many_small_steps_draw_the_posterior(prior_std, accepted, rng, alpha):
+    """Against exact draws by rejection; a wider prior is told apart."""
+    records = data(rng)
+    fields = {"features": 2, "norm": 1.5, "intercept_std": 3.0, "data_weight": 0.5, "draws": 4_000}
+    exact = ps.LogisticPosterior(n=N, prior_std=2.0, **fields).release(records, rng=rng)
+    chains = ps.LangevinPosterior(
+        likelihood=ps.LogisticLikelihood(),
+        relation=ps.ReplaceOne(N),
+        prior_std=prior_std,
+        **fields,
+        steps=1500,
+        step_size=0.004,
+    ).release(records, rng=rng)
+    values = [
+        stats.ks_2samp(x, y).pvalue
+        for x, y in [
+            (exact["coefficients"][:, 0], chains["coefficients"][:, 0]),
+            (exact["coefficients"][:, 1], chains["coefficients"][:, 1]),
+            (exact["intercept"], chains["intercept"]),
+        ]
+    ]
+    if accepted:
+        assert min(values) > alpha
+    else:
+        assert min(values) < 1e-2
+
+
+LIKELIHOODS = {
+    "logistic": ps.LogisticLikelihood(),
+    "probit": ps.ProbitLikelihood(clip=0.8),
+    "softmax": ps.SoftmaxLikelihood(classes=3),
+    "ordinal": ps.OrdinalLikelihood(cutpoints=(-1.0, 1.0)),
+    "huber": ps.HuberLikelihood(threshold=1.0),
+    "normal": ps.NormalLikelihood(noise_std=0.5, clip=1.0),
+    "poisson": ps.PoissonLikelihood(max_count=4, clip=2.0),
+}
+each_likelihood = pytest.mark.parametrize("name", LIKELIHOODS)
+
+
+@each_likelihood
+@pytest.mark.parametrize("intercept_std", [None, 2.0])
+def test_every_likelihood(name, intercept_std, rng):
+    mechanism = dataclasses.replace(PLAIN, likelihood=LIKELIHOODS[name], intercept_std=intercept_std, step_size=None)
+    release = mechanism.release(data(rng), rng=rng)
+    several = (3,) if name == "softmax" else ()
+    assert release["coefficients"].shape == (2, *several, 2)
+    if intercept_std:
+        assert release["intercept"].shape == (2, *several)
+    made = ps.LangevinPosterior.calibrate(**(FIXED | {"likelihood": LIKELIHOODS[name]}), target=TARGET)
+    assert TARGET.met_by(made.accountant)
+    assert ps.Release.from_json(release.to_json()) == release
+
+
+@each_likelihood
+@pytest.mark.parametrize("relation", [ps.ReplaceOne(2), ps.AddRemove()], ids=str)
+def test_worst_neighbours_are_records_of_the_relation(name, relation, rng):
+    hidden = isinstance(relation, ps.AddRemove)
+    mechanism = dataclasses.replace(
+        PLAIN, likelihood=LIKELIHOODS[name], relation=relation, max_records=2 if hidden else None, draws=1, steps=4
+    )
+    for case in mechanism.worst_neighbours():
+        for dataset in case.datasets:
+            assert case.draw(dataset(), 3, rng).shape == (3, case.width)
+            assert not any("clipped" in reason for reason in mechanism.validate(dataset()).facts)
+
+
+def in_chunks(rows, targets, size):
+    return lambda: ((rows[k : k + size], targets[k : k + size]) for k in range(0, len(rows), size))
+
+
+@each_likelihood
+def test_arrays_maps_and_chunks_draw_the_same(name, tmp_path):
+    rng = np.random.default_rng(4)
+    mechanism = dataclasses.replace(PLAIN, likelihood=LIKELIHOODS[name], relation=ps.ReplaceOne(3000))
+    rows, labels = data(rng, n=3000)
+    targets = labels.astype(float)
+    rows[5], rows[6], rows[7], targets[8] = np.nan, [np.inf, 0.1], [1e300, -1e300], np.nan
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    mapped = np.load(path, mmap_mode="r")
+    forms = [(rows, targets), (mapped, targets), in_chunks(rows, targets, 700), (rows.tolist(), targets)]
+    drawn = [mechanism.release(form, rng=np.random.default_rng(5))["coefficients"] for form in forms]
+    for other in drawn[1:]:
+        assert np.allclose(other, drawn[0], rtol=1e-9)
+    facts = mechanism.validate(forms[0]).facts
+    assert facts["not finite"] == 2
+    assert mechanism.validate(forms[1]).facts == facts == mechanism.validate(forms[2]).facts
+
+
+def test_single_precision_is_kept(rng):
+    rows, targets = data(np.random.default_rng(4), n=3000)
+    mechanism = dataclasses.replace(PLAIN, relation=ps.ReplaceOne(3000))
+    one, other = (
+        mechanism.release((form, targets), rng=np.random.default_rng(5))["coefficients"]
+        for form in (rows, rows.astype(np.float32))
+    )
+    assert np.allclose(one, other, rtol=1e-3, atol=1e-3)
+    assert not np.allclose(one, other, rtol=1e-12, atol=0)
+    far = dataclasses.replace(mechanism, prior_std=1e25, norm=1e-25)
+    assert np.isfinite(far.release((rows.astype(np.float32), targets), rng=rng)["coefficients"]).all()
+
+
+def test_the_rows_of_single_precision_are_within_the_norm(rng):
+    from privsample.distributions.regression_records import ArrayRecords
+
+    rows = rng.standard_normal((5000, 7)).astype(np.float32) * 3
+    records = ArrayRecords.prepare(rows, np.zeros(5000), 1.3)
+    factors = records.factors.astype(np.float32)  # the least precise form in which they are used
+    lengths = np.linalg.norm(rows.astype(np.longdouble), axis=1) * factors
+    assert lengths.max() <= 1.3
+    assert lengths.max() > 1.3 * (1 - 2e-6)
+    assert records.lengths.max() <= 1.3
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (lambda: 5, "data must be a pair .rows, targets., or a function"),
+        (lambda: iter([np.zeros((2, 2))] * 10), "data must be a pair"),
+        (lambda: iter([(np.zeros((20, 3)), np.zeros(20))]), r"shape .n, 2., got .20, 3."),
+        (lambda: iter([(np.zeros((20, 2)), np.zeros(19))]), "each chunk must hold one target for each row"),
+        (lambda: iter([(np.zeros((19, 2)), np.zeros(19))]), "n = 20 records were declared, the data hold 19 rows"),
+        (lambda: (1 / 0 for _ in range(3)), "the iterator raised an error"),
+    ],
+)
+def test_chunks_that_are_refused(source, words):
+    for call in (PLAIN.release, PLAIN.validate):
+        with pytest.raises(SchemaError, match=words):
+            call(source)
+
+
+def test_chunks_that_change_are_refused(rng):
+    sizes = iter([20, 20, 19])
+
+    def source():
+        n = next(sizes)
+        return iter([(np.zeros((n, 2)), np.zeros(n))])
+
+    with pytest.raises(SchemaError, match="the same records in every pass"):
+        PLAIN.release(source, rng=rng)
+
+
+def test_columns_have_names(rng):
+    import pandas as pd
+
+    rows, targets = data(rng)
+    release = PLAIN.release((pd.DataFrame(rows, columns=["age", "dose"]), targets), rng=rng)
+    assert release.coords == {"feature": ("age", "dose")}
