@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, positive_integer
-from privsample.accounting.sgd import SGDAccountant
+from privsample.accounting.sgd import Order, SGDAccountant
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets, HandleInvalid
@@ -59,7 +59,8 @@ class _PrivateSGD(DeclaredRecords, ABC):
             n=n,
             rate=1.0 / loss.smoothness if self.rate is None else self.rate,
             batch=-(-n // min(_STEPS, max(1, n // 20))) if self.batch is None else self.batch,
-            hidden_order=self.hidden_order,
+            epochs=self.epochs,
+            order=self.order,
             target=DP(epsilon=self.epsilon, delta=self.delta),
             unit=self.unit,
         )
@@ -179,9 +180,11 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         batches of about 20 records if n < 4000.
     fit_intercept : bool, default True
         Whether the model has an intercept.
-    hidden_order : bool, default True
-        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
-        without shuffling it uses the worst position.
+    epochs : int, default 1
+        Number of passes over the records, >= 1.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
+        given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
     classes : pair of labels, default (0, 1)
         The negative and the positive class, as known publicly.
     unit : str, default "record"
@@ -238,7 +241,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         rate: float | None = None,
         batch: int | None = None,
         fit_intercept: bool = True,
-        hidden_order: bool = True,
+        epochs: int = 1,
+        order: Order = "shuffle_once",
         classes: Any = (0, 1),
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
@@ -252,7 +256,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         self.rate = rate
         self.batch = batch
         self.fit_intercept = fit_intercept
-        self.hidden_order = hidden_order
+        self.epochs = epochs
+        self.order = order
         self.classes = classes
         self.unit = unit
         self.handle_invalid = handle_invalid
@@ -352,9 +357,11 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         batches of about 20 records if n < 4000.
     fit_intercept : bool, default True
         Whether the model has an intercept.
-    hidden_order : bool, default True
-        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
-        without shuffling it uses the worst position.
+    epochs : int, default 1
+        Number of passes over the records, >= 1.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
+        given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
@@ -407,7 +414,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         rate: float | None = None,
         batch: int | None = None,
         fit_intercept: bool = True,
-        hidden_order: bool = True,
+        epochs: int = 1,
+        order: Order = "shuffle_once",
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
     ) -> None:
@@ -421,7 +429,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         self.rate = rate
         self.batch = batch
         self.fit_intercept = fit_intercept
-        self.hidden_order = hidden_order
+        self.epochs = epochs
+        self.order = order
         self.unit = unit
         self.handle_invalid = handle_invalid
 

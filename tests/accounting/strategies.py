@@ -169,7 +169,8 @@ def descents():
         noise_std=positive(0.3),
         batch=st.integers(1, 5),
         public_tail=st.integers(0, 3),
-        hidden_order=st.booleans(),
+        epochs=st.integers(1, 4),
+        order=st.sampled_from(["shuffle_once", "reshuffle", "given"]),
     )
 
 

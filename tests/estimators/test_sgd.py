@@ -57,7 +57,7 @@ def test_scikit_learns_own_checks(made):
     assert len(results) > 40
 
 
-@pytest.mark.parametrize("more", [{}, {"hidden_order": False}, {"fit_intercept": False}, {"norm": 1.0}, {"batch": 7}])
+@pytest.mark.parametrize("more", [{}, {"order": "given"}, {"fit_intercept": False}, {"norm": 1.0}, {"batch": 7}])
 def test_classification(more, rng):
     rows, labels = data(rng)
     made = classifier(**more).fit(rows, labels, rng=rng)
