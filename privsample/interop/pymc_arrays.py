@@ -41,7 +41,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class ArrayFunction(Op):
+class ArrayFunction(Op):  # type: ignore[misc]
     """A function of whole arrays, which are broadcast against each other, in place of one of their elements."""
 
     __props__ = ("name",)
@@ -62,7 +62,7 @@ class ArrayFunction(Op):
         outputs[0][0] = np.array(np.broadcast_to(found, shape))
 
 
-class ArrayOperations(GraphRewriter):
+class ArrayOperations(GraphRewriter):  # type: ignore[misc]
     """Replace elementwise operations that NumPy lacks by functions of whole arrays."""
 
     def apply(self, fgraph: Any) -> None:
@@ -75,7 +75,7 @@ class ArrayOperations(GraphRewriter):
             if spec is not None and spec[1] == len(node.inputs):
                 continue
             if name in _FOLDED and len(node.inputs) > 2:
-                found = reduce(lambda x, y, op=node.op: op(x, y), node.inputs)
+                found = reduce(node.op, node.inputs)
                 fgraph.replace(output, output.type.filter_variable(found, allow_convert=True), import_missing=True)
             elif isinstance(scalar, Cast) or name in _FUNCTIONS:
                 kind = "Cast" if isinstance(scalar, Cast) else name

@@ -76,7 +76,10 @@ def observed_logps(model: Any, data: Mapping[str, Any]) -> list[Any]:
                 f"{variable.name} observes numbers that are not among the columns: pass observed=data[...], so that "
                 "every private number is clipped and paid for"
             )
-        (logp,) = model.logp(vars=[variable], jacobian=False, sum=False)
+        try:
+            (logp,) = model.logp(vars=[variable], jacobian=False, sum=False)
+        except Exception as error:  # noqa: BLE001 - each distribution has its own error
+            raise _no_density(variable.name, error) from None
         if logp.ndim == 0 or logp.type.shape[0] == 1:
             raise ValueError(
                 f"{variable.name} has one log density for all records together, as a time series or a multivariate "
@@ -88,14 +91,40 @@ def observed_logps(model: Any, data: Mapping[str, Any]) -> list[Any]:
     return found
 
 
+def released_variables(model: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The free variables, and the deterministic variables of them alone, as functions of the value variables.
+
+    A deterministic variable that depends on the data, also through an observed variable, would publish them.
+    """
+    values = model.replace_rvs_by_values([*model.free_RVs, *model.deterministics])
+    named = zip([*model.free_RVs, *model.deterministics], values, strict=True)
+    found = {}
+    for variable, value in named:
+        if not depends_on(value, data.values()) and "RandomVariable" not in operations([value]):
+            found[variable.name] = value
+    return found
+
+
 def prior_logp(model: Any, data: Mapping[str, Any]) -> Any:
     """The log prior density with potentials and Jacobians, a scalar. Raises ValueError if it depends on the data."""
     for variable in model.free_RVs:
-        if depends_on(model.logp(vars=[variable], jacobian=True), data.values()):
+        if depends_on(variable, data.values()):
             raise ValueError(
                 f"the prior of {variable.name} depends on the data, which is not paid for: use public numbers"
             )
-    return model.logp(vars=[*model.free_RVs, *model.potentials], jacobian=True)
+    try:
+        found = model.logp(vars=[*model.free_RVs, *model.potentials], jacobian=True)
+    except Exception as error:  # noqa: BLE001 - each distribution has its own error
+        raise _no_density("the prior", error) from None
+    if depends_on(found, data.values()) or "RandomVariable" in operations([found]):
+        raise ValueError("the log prior density depends on the data or on random numbers: use public numbers")
+    return found
+
+
+def _no_density(what: str, error: Exception) -> ValueError:
+    """The error for a log density that PyMC does not have."""
+    words = f"the log density of {what} cannot be computed ({type(error).__name__}: {str(error)[:200]})"
+    return ValueError(f"{words}; give the model a distribution with a log density")
 
 
 def differentiable(total: Any, parameters: Any) -> Any:

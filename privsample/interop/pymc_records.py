@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.distributions.record_columns import Columns, example_records
-from privsample.interop.pymc_graphs import depends_on, evaluator, quiet, simplified, split, with_constants
+from privsample.interop.pymc_graphs import evaluator, quiet, simplified, split, with_constants
 from privsample.interop.pymc_independence import (
     check_additive,
     check_model,
     differentiable,
     observed_logps,
     prior_logp,
+    released_variables,
 )
 from privsample.interop.pymc_sampling import libraries
 
@@ -49,18 +50,18 @@ class RecordProgram(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # building and checking take a second; the result depends on the arguments alone
-def record_program(build: Callable[[Any], Any], columns: Columns) -> RecordProgram:
-    """Build the model of these columns, check it, and return its compiled parts.
+def record_program(build: Callable[[Any], Any], columns: Columns, backend: str = "numpy") -> RecordProgram:
+    """Build the model of these columns, check it, and return its compiled parts; the backend computes the gradients.
 
     Raises TypeError or ValueError for a model whose records are not independent given the parameters, or that has no
     gradient, and ImportError without PyMC.
     """
     libraries("LangevinModel")
     with quiet():
-        return _program(build, columns)
+        return _program(build, columns, backend)
 
 
-def _program(build: Callable[[Any], Any], columns: Columns) -> RecordProgram:
+def _program(build: Callable[[Any], Any], columns: Columns, backend: str) -> RecordProgram:
     tensor, replace = import_module("pytensor.tensor"), import_module("pytensor.graph.replace")
     data = _placeholders(columns)
     model = check_model(build(MappingProxyType(data)), data)
@@ -76,19 +77,18 @@ def _program(build: Callable[[Any], Any], columns: Columns) -> RecordProgram:
     inputs = [pairs, *batches.values()]
     (log_prior,) = replace.graph_replace(prior, parameters, strict=False)
     each_prior = replace.vectorize_graph(simplified([flat], log_prior), {flat: pairs})
-    released = [*model.free_RVs, *(at for at in model.deterministics if not depends_on(at, data.values()))]
-    values = with_constants(model.replace_rvs_by_values(released), data.values())
-    values = replace.graph_replace(values, parameters, strict=False)
-    named = model.named_vars_to_dims
-    gradients = evaluator(inputs, differentiable(likelihood.sum(), pairs))
+    released = released_variables(model, data)
+    values = replace.graph_replace(with_constants(list(released.values()), ()), parameters, strict=False)
+    named = {name: model.named_vars_to_dims[name] for name in released if name in model.named_vars_to_dims}
+    gradients = evaluator(inputs, differentiable(likelihood.sum(), pairs), backend=backend)
     program = RecordProgram(
         width=width,
         record_gradients=lambda theta, records: np.asarray(gradients(theta, *(records[name] for name in batches))),
-        prior_gradients=evaluator([pairs], differentiable(each_prior.sum(), pairs)),
-        constrained=partial(_constrained, [at.name for at in released], evaluator([flat], values)),
+        prior_gradients=partial(_or_nan, evaluator([pairs], differentiable(each_prior.sum(), pairs))),
+        constrained=partial(_constrained, list(released), evaluator([flat], values)),
         prior_draws=partial(_prior_draws, model),
         point=partial(_point, model, initial),
-        dims={at.name: tuple(map(str, named[at.name])) for at in released if at.name in named},
+        dims={name: tuple(map(str, axes)) for name, axes in named.items()},
         coords={str(dim): tuple(map(str, labels)) for dim, labels in model.coords.items() if labels is not None},
     )
     datasets = {name: at.type.clone(shape=at.type.shape)(name) for name, at in data.items()}
@@ -124,6 +124,14 @@ def _single_record(
     given = {flat: pairs} | {entries[name]: batch for name, batch in batches.items()}
     direct = import_module("privsample.interop.pymc_arrays").with_direct_lookups
     return direct(list(given.values()), replace.vectorize_graph(one, given)), batches
+
+
+def _or_nan(gradients: Callable[[FloatArray], Any], theta: FloatArray) -> FloatArray:
+    """The gradients, or NaN if they cannot be computed at these parameters, which no record determines alone."""
+    try:
+        return np.asarray(gradients(theta))
+    except Exception:  # noqa: BLE001 - an error would be an observable output
+        return np.full(theta.shape, np.nan)
 
 
 def _constrained(

@@ -52,5 +52,5 @@ class NormalMeanModel(RecordModel):
 
     def extreme_records(self) -> tuple[dict[str, float], dict[str, float]]:
         """Records far above and far below the prior mean."""
-        far = 1e6 * (self.prior_std + self.noise_std)
-        return {"y": self.prior_mean + far / 4 * 1.0}, {"y": self.prior_mean - far / 4}
+        far = 1e6 * max(self.prior_std, self.noise_std)
+        return {"y": self.prior_mean + far}, {"y": self.prior_mean - far}

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pymc as pm
-import pytest
 from scipy import stats
 
 import privsample as ps

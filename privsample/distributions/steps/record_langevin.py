@@ -16,6 +16,11 @@ Records = Mapping[str, NDArray[Any]]
 Gradients = Callable[[FloatArray, Records], FloatArray]
 
 
+def langevin_step(states: FloatArray, drift: FloatArray, step_size: float, noise: FloatArray) -> FloatArray:
+    """The states after one step along the drift with standard normal `noise`; all of one shape."""
+    return np.asarray(states + step_size * drift + np.sqrt(2.0 * step_size) * noise)
+
+
 def clipped_sums(
     gradients: Gradients, states: FloatArray, records: Records, *, clip: float, rate: float, rng: np.random.Generator
 ) -> FloatArray:
@@ -34,6 +39,7 @@ def clipped_sums(
         for start in range(0, size, most):
             shape = min(deep, chains - first), min(most, size - start)
             taken = rng.random(shape) < rate if rate < 1.0 else np.ones(shape, dtype=bool)
+            taken &= np.isfinite(states[first : first + deep]).all(axis=1)[:, None]  # no gradient is finite elsewhere
             chain, record = np.nonzero(taken)
             part = {name: array[start + record] for name, array in records.items()}
             found = clipped_gradients(gradients, states[first + chain], part, clip)

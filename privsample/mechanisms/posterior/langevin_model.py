@@ -7,7 +7,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, check_memory, count_noun, function, positive, positive_integer, real_array
+from privsample._checks import (
+    FloatArray,
+    check_memory,
+    count_noun,
+    function,
+    one_of,
+    positive,
+    positive_integer,
+    real_array,
+)
 from privsample._checks import probability as unit_probability
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
@@ -18,8 +27,9 @@ from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.models.record_model import RecordModel
 from privsample.distributions.record_columns import Columns, RecordColumn, checked_columns, clean_records, read_columns
 from privsample.distributions.schemes import PoissonSampling
-from privsample.distributions.steps.record_langevin import clipped_sums
+from privsample.distributions.steps.record_langevin import clipped_sums, langevin_step
 from privsample.errors import SchemaError
+from privsample.interop.pymc_graphs import quiet
 from privsample.interop.pymc_records import RecordProgram, record_program
 from privsample.interop.record_models import NormalMeanModel
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
@@ -79,6 +89,9 @@ class LangevinModel(Mechanism):
         are not named start at the model's initial point.
     draws : int, default 1
         Number of independent chains, >= 1. The account covers all of them together.
+    backend : {"numpy", "numba"}, default "numpy"
+        What computes the gradients. "numpy" is ready at once. "numba" compiles for up to a minute, and is faster where
+        each record needs linear algebra, such as the solution of a triangular system.
 
     Raises
     ------
@@ -120,6 +133,7 @@ class LangevinModel(Mechanism):
     batch_probability: float | None = None
     start: Literal["prior"] | Mapping[str, Any] = "prior"
     draws: int = 1
+    backend: Literal["numpy", "numba"] = "numpy"
     free_parameters = (
         FreeParameter(name="data_weight", advice=_ADVICE),
         FreeParameter(name="step_size", upper=_LARGEST_STEP, advice=_ADVICE),
@@ -144,6 +158,8 @@ class LangevinModel(Mechanism):
             if not isinstance(relation, AddRemove):
                 raise ValueError("relation must be AddRemove() with batch_probability, got ReplaceOne")
         set_fields(self, start=_public_start(self.start))
+        if not one_of(self.backend, ("numpy", "numba")):
+            raise ValueError(f"backend must be 'numpy' or 'numba', got {self.backend!r}")
         if not isinstance(self.build, RecordModel):
             self._check_start()
 
@@ -156,7 +172,7 @@ class LangevinModel(Mechanism):
     @cached
     def _program(self) -> RecordProgram:
         """The compiled parts of the model."""
-        return record_program(self.build, self._columns)
+        return record_program(self.build, self._columns, self.backend)
 
     @property
     def _columns(self) -> Columns:
@@ -264,14 +280,19 @@ class LangevinModel(Mechanism):
     def _draw(self, statistic: dict[str, NDArray[Any]], rng: np.random.Generator) -> Draws:
         program = self._program
         check_memory(self.draws * program.width, lower="draws")
-        if isinstance(self.start, Mapping):
-            states = np.tile(program.point(self.start), (self.draws, 1))
-        else:
-            seed = draw_with_entropy_check(rng, lambda: int(rng.integers(1 << 31)))
-            states = program.prior_draws(self.draws, seed)
-        for _ in range(self.steps):
-            states = self._step(program, states, statistic, rng)
+        states = self._first_states(statistic, rng)
+        with quiet():
+            for _ in range(self.steps):
+                states = self._step(program, states, statistic, rng)
         return program.constrained(states)
+
+    def _first_states(self, records: dict[str, NDArray[Any]], rng: np.random.Generator) -> FloatArray:
+        """The starts of the chains, shape (draws, width), which depend on no record."""
+        del records
+        if isinstance(self.start, Mapping):
+            return np.tile(self._program.point(self.start), (self.draws, 1))
+        seed = draw_with_entropy_check(rng, lambda: int(rng.integers(1 << 31)))
+        return self._program.prior_draws(self.draws, seed)
 
     def _step(
         self, program: RecordProgram, states: FloatArray, records: dict[str, NDArray[Any]], rng: np.random.Generator
@@ -281,7 +302,7 @@ class LangevinModel(Mechanism):
         sums = clipped_sums(program.record_gradients, states, records, clip=self.clip, rate=rate, rng=rng)
         noise = draw_with_entropy_check(rng, lambda: rng.standard_normal(states.shape))
         drift = program.prior_gradients(states) + self.data_weight / rate * sums
-        return np.asarray(states + self.step_size * drift + np.sqrt(2.0 * self.step_size) * noise)
+        return langevin_step(states, drift, self.step_size, noise)
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the records that the public rule changes or ignores, for the curator only. Raises SchemaError."""
