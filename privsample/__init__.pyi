@@ -76,6 +76,7 @@ from privsample.distributions.models.gamma_exponential import GammaExponential a
 from privsample.distributions.models.gamma_poisson import GammaPoisson as GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance as NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance as NormalKnownVariance
+from privsample.distributions.models.record_model import RecordModel as RecordModel
 from privsample.distributions.models.regression import LinearRegression as LinearRegression
 from privsample.distributions.noise import DiscreteGaussianNoise as DiscreteGaussianNoise
 from privsample.distributions.noise import DiscreteLaplaceNoise as DiscreteLaplaceNoise
@@ -97,6 +98,7 @@ from privsample.distributions.posterior_shifts import GammaShapeShift as GammaSh
 from privsample.distributions.posterior_shifts import NaturalShifts as NaturalShifts
 from privsample.distributions.posterior_shifts import NormalShift as NormalShift
 from privsample.distributions.profile_graph import ProfileGraph as ProfileGraph
+from privsample.distributions.record_columns import RecordColumn as RecordColumn
 from privsample.distributions.record_format import ColumnFormat as ColumnFormat
 from privsample.distributions.record_format import LabelledFormat as LabelledFormat
 from privsample.distributions.record_format import RecordFormat as RecordFormat
@@ -142,6 +144,7 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.interop.record_models import NormalMeanModel as NormalMeanModel
 from privsample.mechanisms.arguments import Argument as Argument
 from privsample.mechanisms.arguments import CommandLine as CommandLine
 from privsample.mechanisms.base import DrawsWithNotes as DrawsWithNotes
@@ -167,6 +170,7 @@ from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM as PrivateGibb
 from privsample.mechanisms.posterior.glm import LogisticPosterior as LogisticPosterior
 from privsample.mechanisms.posterior.inference import PosteriorDraws as PosteriorDraws
 from privsample.mechanisms.posterior.langevin import LangevinPosterior as LangevinPosterior
+from privsample.mechanisms.posterior.langevin_model import LangevinModel as LangevinModel
 from privsample.mechanisms.posterior.network import PrivateGibbsNetwork as PrivateGibbsNetwork
 from privsample.mechanisms.posterior.tempered import TemperedPosterior as TemperedPosterior
 from privsample.mechanisms.postprocessing.applied_kernel import AppliedKernel as AppliedKernel

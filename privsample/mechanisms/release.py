@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
 _ATTRIBUTE = "privsample_release"
+_STATEMENT = "privsample_statement"
 
 
 @frozen_value
@@ -244,7 +245,8 @@ class Release:
     def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the release in its attributes.
 
-        The draws are independent, so they may be split into any number of chains. Axes and coordinates have the names
+        A mechanism that holds a function cannot be stored: then the attributes hold the privacy statement alone. The
+        draws are independent, so they may be split into any number of chains. Axes and coordinates have the names
         that the mechanism and the data give them.
 
         Parameters
@@ -266,13 +268,22 @@ class Release:
         ValueError
             If `chains` does not divide the number of draws.
         """
-        types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
-        attributes = {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
         dims, coords = named_axes(self.draws, self.mechanism._dims, self.coords)
         count = min((len(array) for array in self.draws.values()), default=1)
         split = arviz.default_chains(count) if chains is None else divisor(count, chains=chains)
         constants = {"constant_data": public_numbers(self.mechanism)}
-        return arviz.to_arviz(self.draws, attributes, dims, coords, split, constants)
+        return arviz.to_arviz(self.draws, self._attributes, dims, coords, split, constants)
+
+    @property
+    def _attributes(self) -> dict[str, str]:
+        """The attributes of an ArviZ object: the release without its draws, or the statement of one with a function."""
+        types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
+        try:
+            return {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+        except PrivateContent:
+            raise
+        except TypeError:
+            return {_STATEMENT: self.statement()}
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the release to a `.json` or `.nc` file (netCDF for ArviZ), completely or not at all.
@@ -295,6 +306,7 @@ class Release:
         """
         target = writable(path, force=force, endings=(".json", ".nc"))
         if target.suffix == ".nc":
+            self._description()  # raises TypeError for a release that could not be loaded again
             arviz.write_netcdf(self.to_arviz(), target)
         else:
             write_whole(target, self.to_json())

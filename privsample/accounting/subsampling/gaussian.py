@@ -130,7 +130,10 @@ class PoissonGaussianPair(SmoothPair):
         power = t * loss
         grown = np.exp(log_p) * expm1_excess(np.minimum(power, 30.0))
         grown = np.where(power < 30.0, grown, np.exp(np.minimum(log_p + power, 1.0)))  # p alone may underflow there
-        result[near] = np.log1p((grown + t * np.exp(log_p) * expm1_excess(-loss)).sum(axis=1))
+        fallen = np.exp(log_p) * expm1_excess(np.minimum(-loss, 30.0))
+        far = np.exp(np.minimum(log_p - loss, 1.0)) - np.exp(log_p) * (1.0 - loss)  # e^-loss alone may overflow there
+        fallen = np.where(-loss < 30.0, fallen, far)
+        result[near] = np.log1p((grown + t * fallen).sum(axis=1))
         return result
 
     def _log_characteristic(self, c: float, widths: FloatArray) -> tuple[ComplexArray, FloatArray]:

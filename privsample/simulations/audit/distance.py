@@ -1,7 +1,7 @@
 """Checks that two datasets are neighbours, by the number of differing records or the distance of statistics."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ Statistical = GaussianMechanism | LaplaceMechanism | DiffusionMechanism | Candid
 def check_neighbours(relation: Relation, first: Any, second: Any, group: int) -> None:
     """Check that datasets differ, and in at most `group` units of the relation.
 
-    A dataset is an array or a table with a record in each row, or a tuple of such arrays. Raises: ValueError.
+    A dataset is an array or a table with a record in each row, or a tuple or mapping of such arrays.
+    Raises: ValueError.
     """
     if not isinstance(relation, AddRemove | ReplaceOne):
         return  # observations of profiles are not records; the mechanism checks them
@@ -135,12 +136,16 @@ def _records(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
 
 
 def _columns(data: Any) -> list[Any]:
+    if isinstance(data, Mapping):
+        data = tuple(data[name] for name in sorted(data))
     try:
         columns = [np.asarray(part) for part in (data if isinstance(data, tuple) else (data,))]
     except ValueError:  # ragged
         columns = [np.array(None)]
     if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
-        raise ValueError("a dataset must be an array with a record in each row, or a tuple of equally long arrays")
+        raise ValueError(
+            "a dataset must be an array with a record in each row, or a tuple or mapping of equally long arrays"
+        )
     return columns
 
 

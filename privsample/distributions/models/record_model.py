@@ -1,0 +1,44 @@
+"""Base class of PyMC models that are a value: they can be saved, and may name extreme records for audits."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from privsample._value import Memo
+
+
+class RecordModel(Memo, ABC):
+    """Base class of functions that build a PyMC model from columns of records, and can be saved.
+
+    A mechanism that holds a plain function cannot be saved. A subclass of this class is a registered frozen dataclass
+    of public parameters; calling it with the columns builds the model.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> isinstance(ps.NormalMeanModel(prior_std=2.0), ps.RecordModel)
+    True
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, data: Any) -> Any:
+        """Build the model; `data[name]` is the symbolic column `name`. It must not read any data itself."""
+
+    def extreme_records(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Two records whose gradients are long and opposite, for audits.
+
+        Returns
+        -------
+        tuple of two dict
+            Each record by column: a number or a row.
+
+        Raises
+        ------
+        TypeError
+            By default: such records are not known for this class.
+        """
+        raise TypeError(
+            f"{type(self).__name__} defines no extreme records: pass datasets=(first, second), two neighbouring "
+            "datasets, to the audit"
+        )

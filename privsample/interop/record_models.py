@@ -1,0 +1,56 @@
+"""Small PyMC models of records that come with the library, for examples and audits."""
+
+from typing import Any
+
+from privsample._checks import finite, positive
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.models.record_model import RecordModel
+
+
+@frozen_value
+class NormalMeanModel(RecordModel):
+    """Normal records "y" with an unknown mean "theta", which has a normal prior.
+
+    Parameters
+    ----------
+    prior_mean : float, default 0.0
+        Mean of the prior, finite.
+    prior_std : float, default 1.0
+        Standard deviation of the prior, finite and > 0.
+    noise_std : float, default 1.0
+        Standard deviation of a record given the mean, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> model = ps.NormalMeanModel(prior_std=3.0)
+    >>> model.extreme_records()[0]
+    {'y': 1000000.0}
+    """
+
+    prior_mean: float = 0.0
+    prior_std: float = 1.0
+    noise_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_fields(self, prior_mean=finite(prior_mean=self.prior_mean))
+        set_fields(self, prior_std=positive(prior_std=self.prior_std), noise_std=positive(noise_std=self.noise_std))
+
+    def __call__(self, data: Any) -> Any:
+        """Build the model of the column "y"."""
+        import pymc as pm
+
+        with pm.Model() as model:
+            theta = pm.Normal("theta", self.prior_mean, self.prior_std)
+            pm.Normal("y", theta, self.noise_std, observed=data["y"])
+        return model
+
+    def extreme_records(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Records far above and far below the prior mean."""
+        far = 1e6 * max(self.prior_std, self.noise_std)
+        return {"y": self.prior_mean + far}, {"y": self.prior_mean - far}
