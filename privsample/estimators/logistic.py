@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
-from privsample.estimators.records import DeclaredClasses, HandleInvalid
+from privsample.estimators.features import HandleInvalid
+from privsample.estimators.records import DeclaredClasses
 from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
 
 _FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {

@@ -14,7 +14,8 @@ from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.sgd import SGDAccountant
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
-from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets, HandleInvalid
+from privsample.estimators.features import HandleInvalid
+from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 
 _STEPS = 200  # default number of steps; fewer for n < 4000, because smaller batches need more noise
