@@ -26,6 +26,7 @@ from privsample.accounting.noise.statistics import StatisticsAccountant as Stati
 from privsample.accounting.posterior.conjugate import PosteriorAccountant as PosteriorAccountant
 from privsample.accounting.posterior.gibbs import EmissionAccountant as EmissionAccountant
 from privsample.accounting.posterior.glm import LogisticAccountant as LogisticAccountant
+from privsample.accounting.posterior.langevin import LangevinAccountant as LangevinAccountant
 from privsample.accounting.posterior.random_scan import RandomScanAccountant as RandomScanAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant as TemperedAccountant
 from privsample.accounting.postprocessing.amplification import AmplificationBounds as AmplificationBounds
@@ -57,6 +58,8 @@ from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
 from privsample.distributions.finite_repetitions import TabulatedRepetitions as TabulatedRepetitions
 from privsample.distributions.finite_repetitions import TruncatedRepetitions as TruncatedRepetitions
+from privsample.distributions.likelihoods.base import RegressionLikelihood as RegressionLikelihood
+from privsample.distributions.likelihoods.logistic import LogisticLikelihood as LogisticLikelihood
 from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical as DirichletCategorical
@@ -105,6 +108,7 @@ from privsample.distributions.steps.diffusions import BrownianDiffusion as Brown
 from privsample.distributions.steps.diffusions import Diffusion as Diffusion
 from privsample.distributions.steps.diffusions import OrnsteinUhlenbeckDiffusion as OrnsteinUhlenbeckDiffusion
 from privsample.distributions.steps.diffusions import StatedDiffusion as StatedDiffusion
+from privsample.distributions.steps.langevin_bias import LangevinBias as LangevinBias
 from privsample.distributions.steps.losses import LogisticLoss as LogisticLoss
 from privsample.distributions.steps.losses import SquaredLoss as SquaredLoss
 from privsample.distributions.steps.maps import Affine as Affine
@@ -158,6 +162,7 @@ from privsample.mechanisms.posterior.conjugate import DirectPosterior as DirectP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM as PrivateGibbsHMM
 from privsample.mechanisms.posterior.glm import LogisticPosterior as LogisticPosterior
 from privsample.mechanisms.posterior.inference import PosteriorDraws as PosteriorDraws
+from privsample.mechanisms.posterior.langevin import LangevinPosterior as LangevinPosterior
 from privsample.mechanisms.posterior.network import PrivateGibbsNetwork as PrivateGibbsNetwork
 from privsample.mechanisms.posterior.tempered import TemperedPosterior as TemperedPosterior
 from privsample.mechanisms.postprocessing.applied_kernel import AppliedKernel as AppliedKernel

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from privsample import Accountant, Composed, GaussianAccountant, LogisticAccountant, ReplaceOne
-from privsample.accounting.posterior.glm import SCALAR_GRADIENT_FACTOR
+from privsample.distributions.likelihoods.logistic import SCALAR_GRADIENT_FACTOR
 
 SIMPLE = LogisticAccountant(n=3, features=1, norm=2.0, prior_std=1.5)
 

@@ -18,11 +18,9 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.distributions.likelihoods.logistic import SCALAR_GRADIENT_FACTOR
 from privsample.relations import ReplaceOne
 
-SCALAR_GRADIENT_FACTOR = (
-    1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
-)
 _UP = 1.0 + 2.0**-50  # bounds the relative rounding error of the shift
 
 

@@ -1,0 +1,180 @@
+"""How far the last state of a Langevin chain is from the posterior, and the public choice of steps (langevin.md)."""
+
+import math
+
+import numpy as np
+
+from privsample._checks import FloatArray, nonnegative, positive, positive_integer
+from privsample._value import frozen_value, set_fields
+
+FORGOTTEN = 0.01  # default numbers of steps reduce the influence of the start to this fraction
+_STEPS_PER_CONDITION = 10.0
+_MOST_STEPS, _FEWEST_STEPS = 100_000, 100
+_MOST_VISITS = 2e10  # numbers read in all steps of a default choice, about 60 s
+_GRID = np.geomspace(1e-9, 1.0, 400)
+
+
+@frozen_value
+class LangevinBias:
+    """The distance of the last state of a Langevin chain from the posterior, in units of the prior.
+
+    It concerns utility only: the privacy account holds for every number of steps and does not use it. All quantities
+    are computed from public parameters, and hold for every dataset.
+
+    Parameters
+    ----------
+    strong_convexity : float
+        Strong convexity m of the negative log posterior, finite and >= 0; 1 in units of a proper prior.
+    smoothness : float
+        Lipschitz constant M of its gradient, finite and >= m, > 0.
+    step_size : float
+        Step size, finite and > 0.
+    steps : int
+        Number of steps, >= 1.
+    dimension : int
+        Number of coefficients, >= 1.
+    start_distance : float
+        Upper bound on the Wasserstein-2 distance of the initial state from the posterior, >= 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Notes
+    -----
+    Dalalyan and Karagulyan 2019, Theorem 1; docs/notes/langevin.md, section 6. Kind: upper bound for `wasserstein`,
+    exact for Gaussian posteriors for `widening` and `centring`.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> bias = ps.LangevinBias(
+    ...     strong_convexity=0.25, smoothness=1, step_size=0.01, steps=10_000, dimension=2, start_distance=1
+    ... )
+    >>> round(bias.wasserstein, 2), round(bias.widening(1.0), 4)
+    (0.56, 1.0025)
+    """
+
+    strong_convexity: float
+    smoothness: float
+    step_size: float
+    steps: int
+    dimension: int
+    start_distance: float
+
+    def __post_init__(self) -> None:
+        set_fields(
+            self,
+            strong_convexity=nonnegative(strong_convexity=self.strong_convexity),
+            smoothness=positive(smoothness=self.smoothness),
+            step_size=positive(step_size=self.step_size),
+            steps=positive_integer(steps=self.steps),
+            dimension=positive_integer(dimension=self.dimension),
+            start_distance=nonnegative(start_distance=self.start_distance),
+        )
+        if not self.strong_convexity <= self.smoothness:
+            raise ValueError(
+                f"strong_convexity must be at most smoothness = {self.smoothness:g}, got {self.strong_convexity:g}"
+            )
+
+    @property
+    def wasserstein(self) -> float:
+        """Upper bound on the Wasserstein-2 distance from the posterior; +inf if no bound is known.
+
+        No bound is known for a flat prior (m = 0) and for step sizes above 2/(m + M).
+        """
+        return float(self._bounds(np.array([self.step_size]))[0])
+
+    @property
+    def largest_widening(self) -> float:
+        """The widening of the direction with the largest curvature that public parameters allow."""
+        return self.widening(self.smoothness)
+
+    @property
+    def largest_start(self) -> float:
+        """The influence of the start in the direction of the smallest curvature, `centring` at m."""
+        return self.centring(self.strong_convexity)
+
+    def widening(self, curvature: float) -> float:
+        """Ratio of the standard deviation after many steps to that of the posterior, in a direction of this curvature.
+
+        Parameters
+        ----------
+        curvature : float
+            Second derivative of the negative log posterior, > 0, in units of the prior.
+
+        Returns
+        -------
+        float
+            (1 - step_size curvature/2)^(-1/2), exact for a Gaussian posterior; +inf if the chain diverges.
+        """
+        left = 1.0 - self.step_size * positive(curvature=curvature) / 2.0
+        return left**-0.5 if left > 0.0 else math.inf
+
+    def centring(self, curvature: float) -> float:
+        """The fraction of the distance between the start and the posterior mean that is left after all steps.
+
+        Parameters
+        ----------
+        curvature : float
+            Second derivative of the negative log posterior, >= 0, in units of the prior.
+
+        Returns
+        -------
+        float
+            |1 - step_size curvature|^steps, exact for a Gaussian posterior.
+        """
+        factor = abs(1.0 - self.step_size * nonnegative(curvature=curvature))
+        return float(min(factor, 1.0) ** self.steps) if factor <= 1.0 else math.inf
+
+    def _bounds(self, step_sizes: FloatArray) -> FloatArray:
+        """The Wasserstein bound for other step sizes, shape (k,)."""
+        m, top = self.strong_convexity, self.smoothness
+        if m == 0.0:
+            return np.full(len(step_sizes), np.inf)
+        start = np.exp(self.steps * np.log1p(-np.minimum(step_sizes * m, 1.0 - 1e-16))) * self.start_distance
+        bracket = np.sqrt(top * step_sizes) / 2.0 + 2.0 * math.sqrt(2.0) / 3.0
+        found = start + top / m * np.sqrt(step_sizes * self.dimension) * bracket
+        return np.asarray(np.where(step_sizes * (m + top) <= 2.0, found, np.inf))
+
+
+def best_step_size(
+    strong_convexity: float, smoothness: float, *, steps: int, dimension: int, start_distance: float
+) -> float:
+    """The step size in (0, 2/(m + M)] with the least Wasserstein bound; 1/M for a flat prior, where none is known."""
+    if strong_convexity == 0.0:
+        return 1.0 / smoothness
+    top = 2.0 / (strong_convexity + smoothness) * (1.0 - 1e-12)  # rounding must not exceed the limit
+    model = LangevinBias(
+        strong_convexity=strong_convexity,
+        smoothness=smoothness,
+        step_size=top,
+        steps=steps,
+        dimension=dimension,
+        start_distance=start_distance,
+    )
+    found = model._bounds(top * _GRID)
+    place = int(np.argmin(found))
+    near = np.geomspace(_GRID[max(place - 1, 0)], _GRID[min(place + 1, len(_GRID) - 1)], 101)
+    return float(top * near[int(np.argmin(model._bounds(top * near)))])
+
+
+def default_steps(strong_convexity: float, smoothness: float, step_size: float | None, *, visits: int) -> int:
+    """A public number of steps after which the chain has forgotten its start, unless that takes too long.
+
+    Given a step size, so many that `FORGOTTEN` of the start is left; otherwise 10 (m + M)/m. At most 100,000, and so
+    many that 2e10 numbers are read, `visits` in each step, but at least 100 steps. Raises ValueError for a flat prior.
+    """
+    if strong_convexity == 0.0:
+        raise ValueError(
+            "steps must be given with a flat prior: the posterior may be improper, so that no number of steps lets the "
+            "chain forget its start; the account holds for any number"
+        )
+    if step_size is None:
+        wanted = _STEPS_PER_CONDITION * (strong_convexity + smoothness) / strong_convexity
+    else:
+        rate = step_size * strong_convexity
+        wanted = math.log(FORGOTTEN) / math.log1p(-rate) if 0.0 < rate < 1.0 else (1.0 if rate >= 1.0 else math.inf)
+    most = min(max(_MOST_VISITS / visits, _FEWEST_STEPS), _MOST_STEPS)
+    return max(1, math.ceil(min(wanted, most)))
