@@ -124,6 +124,7 @@ def instances() -> dict[type, Any]:
         ps.PrivacyBounds.from_renyi(np.asarray),
         ps.bernoulli_amplification(1.0, order=2, margin=0.3),
         *(ps.Argument(name="x"), ps.CommandLine(), ps.FreeParameter(name="x", advice="a")),
+        ps.LangevinBias(strong_convexity=1, smoothness=2, step_size=0.1, steps=3, dimension=2, start_distance=1),
     )
     found: dict[type, Any] = {}
     _walk((list(catalogue().values()), _mechanisms()[0].worst_neighbours(), further), found)

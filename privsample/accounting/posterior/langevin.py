@@ -9,14 +9,14 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Self
 
-from privsample._checks import nonnegative, positive, positive_integer
-from privsample._logspace import half_square
+from privsample._checks import nonnegative, nonnegative_integer, positive, positive_integer
+from privsample._logspace import half_square, product_up
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, ReplaceOne
 
 _UP = 1.0 + 2.0**-48  # bounds the relative rounding error of some ten operations
 _SHORT = 1e-13  # T times the contraction gap; below it T itself is the bound, larger by no more than this
@@ -44,8 +44,7 @@ class LangevinAccountant(Accountant):
     draws : int, default 1
         Number of independent chains, whose last states are released, >= 1.
     relation : ReplaceOne or AddRemove, default AddRemove()
-        The neighbouring relation for which `gradient_sensitivity` holds with one differing record; groups of k records
-        have k times the sensitivity.
+        The neighbouring relation for which `gradient_sensitivity` holds.
     assumptions : frozenset of Assumption, default {IDEAL_REALS}
         Conditions that the account does not prove.
 
@@ -77,7 +76,7 @@ class LangevinAccountant(Accountant):
     step_size: float
     steps: int
     draws: int = 1
-    relation: Relation = AddRemove()
+    relation: AddRemove | ReplaceOne = AddRemove()
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
@@ -107,14 +106,13 @@ class LangevinAccountant(Accountant):
     @property
     def contraction_gap(self) -> float:
         """The number g = 1 - c, where c = max(|1 - step_size m|, |1 - step_size M|) contracts, rounded down."""
-        return _rounded_down(contraction_gap(self.strong_convexity, self.smoothness, self.step_size))
+        return rounded_down(contraction_gap(self.strong_convexity, self.smoothness, self.step_size))
 
     @cached
     def shift(self) -> float:
-        """mu of Gaussian differential privacy of all draws together, for the group of the relation, rounded up."""
-        members: int = self.relation.members  # type: ignore[attr-defined]
+        """mu of Gaussian differential privacy of all draws together (Dong, Roth and Su 2022), rounded up."""
         square = self.step_size / 2.0 * effective_steps(self.contraction_gap, self.steps) * self.draws
-        return self.gradient_sensitivity * members * math.sqrt(square) * _UP
+        return self.gradient_sensitivity * math.sqrt(square) * _UP
 
     def _bounds(self) -> PrivacyBounds:
         """Bounds by one Gaussian pair, which no pair of records need attain."""
@@ -126,13 +124,20 @@ class LangevinAccountant(Accountant):
 
         Raises TypeError for more records than n.
         """
+        high = nonnegative_integer(high=high)
         if isinstance(self.relation, ReplaceOne) and high > self.relation.n:
             return Accountant.for_sizes(self, low, high)
         return self
 
     def group(self, size: int) -> Self:
-        """The account of groups of `size` records, with `size` times the gradient sensitivity."""
-        return replace(self, relation=self.relation.group(positive_integer(size=size)))
+        """The account of groups of `size` records, with `size` times the gradient sensitivity; at most n under
+        ReplaceOne.
+        """
+        relation = self.relation.group(positive_integer(size=size))
+        times = -(-relation.members // self.relation.members)  # rounded up
+        return replace(
+            self, relation=relation, gradient_sensitivity=float(product_up(self.gradient_sensitivity, times))
+        )
 
 
 def contraction_gap(strong_convexity: float, smoothness: float, step_size: float) -> Fraction:
@@ -144,9 +149,10 @@ def contraction_gap(strong_convexity: float, smoothness: float, step_size: float
 def check_step_size(step_size: float, smoothness: float) -> None:
     """Raise ValueError if the step size is above 2/smoothness."""
     if not Fraction(step_size) * Fraction(smoothness) <= 2:
+        most = rounded_down(2 / Fraction(smoothness))
         raise ValueError(
-            f"step_size must be at most 2/smoothness = {2.0 / smoothness:.6g} here, got {step_size:g}: larger steps "
-            "expand the distance between chains, and no account is known; lower step_size"
+            f"step_size must be at most 2/smoothness = {most!r} here, got {step_size!r}: larger steps expand the "
+            "distance between chains, and no account is known; lower step_size"
         )
 
 
@@ -163,7 +169,7 @@ def effective_steps(gap: float, steps: int) -> float:
     return min(float(steps), math.tanh(-steps * math.log1p(-gap) / 2.0) * (2.0 - gap) / gap)
 
 
-def _rounded_down(value: Fraction) -> float:
+def rounded_down(value: Fraction) -> float:
     """The largest float that is at most `value`."""
     found = float(value)
     return found if Fraction(found) <= value else math.nextafter(found, -math.inf)
