@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from privsample.accounting.ledger import Ledger
+from privsample.estimators.pipelines import check_steps
 
 Space = tuple[Mapping[str, Any], ...]
 
@@ -105,10 +106,11 @@ def all_candidates(space: Space) -> Iterator[dict[str, Any]]:
 def configure(estimator: Any, candidate: Mapping[str, Any]) -> Any:
     """Return an unfitted clone of the estimator with the candidate's parameters.
 
-    Raises the errors of `set_params` and `check_independent`.
+    Raises the errors of `set_params`, `check_independent` and `check_steps`.
     """
     made = clone(estimator).set_params(**clone(dict(candidate), safe=False))
     check_independent(made)
+    check_steps(made)
     return made
 
 

@@ -4,7 +4,6 @@ Source: Papernot and Steinke 2022, section 2 (one run is all access to private d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, signature
 from typing import Any, Literal
 
 import numpy as np
@@ -13,21 +12,13 @@ from numpy.typing import NDArray
 from privsample._checks import positive_integer
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed, Parallel
-from privsample.accounting.guarantees import PureAccountant
+from privsample.estimators.fit_account import NO_ACCOUNT, stated_account, to_full_dataset
 from privsample.estimators.scoring import NoisyScore
-from privsample.relations import AddRemove, ReplaceOne
+from privsample.relations import ReplaceOne
 
 Indices = NDArray[np.intp]
 Folds = tuple[tuple[Indices, Indices], ...]
 TrainingAccount = Accountant | Callable[[int], Accountant] | Literal["worst"] | None
-
-_NO_ACCOUNT = (
-    "{} has no account: expected, before it is fitted, a method accountant_for(n) or an attribute accountant, the "
-    "account of fitting it to n records; define one, or pass training_account, an account that covers every candidate"
-)
-_FEATURES = (
-    "features must be given, got None: the account of {} depends on their number; call accountant_for(n, features)"
-)
 
 
 def training_cost(estimator: Any, given: Any, n: int, features: int | None) -> Accountant:
@@ -36,30 +27,17 @@ def training_cost(estimator: Any, given: Any, n: int, features: int | None) -> A
     Raises TypeError if there is no account, and ValueError if the account holds for another number of records.
     """
     if given is None:
-        found = _stated_account(estimator, n, features)
+        found = stated_account(estimator, n, features)
     else:
         found = given if isinstance(given, Accountant) else given(n) if callable(given) else None
     if not isinstance(found, Accountant):
-        raise TypeError(_NO_ACCOUNT.format(type(estimator).__name__))
+        raise TypeError(NO_ACCOUNT.format(type(estimator).__name__))
     if isinstance(found.relation, ReplaceOne) and found.relation.n != n:
         raise ValueError(
             f"the account holds for {found.relation.n} records, but a candidate is fitted to {n}; make it a function "
             "of n: accountant_for(n) or training_account=lambda n: ..."
         )
     return found if given is None else found.assuming(Assumption.STATED)
-
-
-def _stated_account(estimator: Any, n: int, features: int | None) -> Any:
-    """Return the estimator's own account: accountant_for(n), accountant_for(n, features) or accountant."""
-    method = getattr(estimator, "accountant_for", None)
-    if not callable(method):
-        return getattr(estimator, "accountant", None)
-    parameter = signature(method).parameters.get("features")
-    if parameter is None:
-        return method(n)
-    if features is None and parameter.default is Parameter.empty:
-        raise ValueError(_FEATURES.format(type(estimator).__name__))
-    return method(n, features=features)
 
 
 def fixed_folds(splitter: Any, n: int) -> Folds:
@@ -124,22 +102,3 @@ def worst_account(parts: Sequence[Accountant]) -> Accountant:
     """Return the maximum, at every order and epsilon, of accounts under one relation."""
     kinds = tuple(dict.fromkeys(parts))
     return kinds[0] if len(kinds) == 1 else Parallel(parts=kinds, records_may_move=True)
-
-
-def to_full_dataset(account: Accountant, n: int) -> Accountant:
-    """Convert the account of a release from fixed positions among n records to ReplaceOne(n). Raises TypeError."""
-    relation = account.relation
-    match relation:
-        case AddRemove(unit=unit):
-            return account.to(ReplaceOne(n=n, unit=unit))
-        case ReplaceOne(n=own, unit=unit) if own < n:
-            rest = PureAccountant(stated_epsilon=0.0, relation=ReplaceOne(n=n - own, unit=unit))
-            try:
-                return account.with_relation(ReplaceOne(n=n, unit=unit))
-            except TypeError:  # the account's relation cannot be replaced
-                return Parallel(parts=(account, rest))
-        case ReplaceOne():
-            return account
-    raise TypeError(
-        f"the account of a candidate must be under AddRemove or ReplaceOne for cross-validation, got {relation}"
-    )

@@ -20,13 +20,13 @@ from privsample.estimators.candidates import (
     sample_candidates,
     search_space,
 )
+from privsample.estimators.fit_account import to_full_dataset
 from privsample.estimators.run_account import (
     Folds,
     TrainingAccount,
     cross_validation_account,
     fixed_folds,
     score_weights,
-    to_full_dataset,
     training_cost,
     worst_account,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from privsample.estimators.run_account import Folds
 from privsample.estimators.scoring import Scorer, score_or_nan, take_rows
@@ -73,11 +74,21 @@ def fit_or_none(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any)
     """
     with without_warnings():
         try:
-            own = {} if rng is None or "rng" not in signature(estimator.fit).parameters else {"rng": rng}
+            own = _generators(estimator, rng)
             estimator.fit(X, **own) if y is None else estimator.fit(X, y, **own)
         except Exception:  # noqa: BLE001 - any error is the same failure
             return None
         return estimator
+
+
+def _generators(estimator: Any, rng: np.random.Generator | None) -> dict[str, np.random.Generator]:
+    """Return the generators that `fit` takes by name: `rng`, and `step__rng` of each step of a pipeline."""
+    if rng is None:
+        return {}
+    if isinstance(estimator, Pipeline):
+        steps = [(f"{name}__rng", step) for name, step in estimator.steps if hasattr(step, "fit")]
+        return {name: rng.spawn(1)[0] for name, step in steps if "rng" in signature(step.fit).parameters}
+    return {"rng": rng} if "rng" in signature(estimator.fit).parameters else {}
 
 
 def rank_run(

@@ -14,7 +14,8 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample.accounting.sgd import Order, SGDAccountant
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
-from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets, HandleInvalid
+from privsample.estimators.features import HandleInvalid
+from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets
 from privsample.estimators.sgd_plan import default_norm, planned_batches, planned_steps
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 

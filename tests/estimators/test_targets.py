@@ -51,3 +51,13 @@ def test_equality_is_total():
     assert labels_equal(1, 1.0)
     assert not labels_equal(Odd(), 1)
     assert not labels_equal(np.ones(2), 1)
+
+
+@pytest.mark.parametrize(
+    "as_data", [list, np.array, lambda y: np.array(y, dtype=object)], ids=["list", "array", "object"]
+)
+@pytest.mark.parametrize("classes", [(0, 1), (1, 0), ("a", "b"), (False, True)])
+def test_positions_of_labels_are_the_same_for_every_container(as_data, classes):
+    labels = [0, 1, 1, 7, 0.5, True]
+    found = ps.PrivateSGDClassifier(classes=classes)._positions(as_data(labels))
+    assert found.tolist() == [classes.index(at) if at in classes else -1 for at in labels]

@@ -1,0 +1,128 @@
+"""Pipelines: steps that learn nothing pass, steps with an account are charged, all others are refused.
+
+A step learns if its `fit` reads values of records. What it learned is part of the published pipeline, and transforms
+all records.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils import get_tags
+
+_ONLY_SIZES = (PolynomialFeatures, GaussianRandomProjection, SparseRandomProjection, FrozenEstimator)
+_INSTEAD = {
+    "preprocessing": (
+        "scale by public bounds with BoundsScaler, or with PrivateStandardScaler, whose cost is charged; give an "
+        "encoder all its categories, and handle_unknown='ignore' or 'use_encoded_value'"
+    ),
+    "decomposition": "project by a public matrix, in a FunctionTransformer or by GaussianRandomProjection",
+    "feature_selection": "choose the columns from public knowledge, or by PrivateSearchCV over lists of columns",
+    "impute": (
+        "leave missing entries to privsample's estimators, which replace them by a public rule, or use "
+        "SimpleImputer(strategy='constant', fill_value=..., keep_empty_features=True)"
+    ),
+}
+_ELSE = "use a step that transforms each record by itself, by public numbers"
+
+
+def is_stateless(step: Any) -> bool:
+    """Return whether fitting the step reads no value of a record: at most the numbers and names of columns.
+
+    A step of another package counts as stateless if its scikit-learn tag `requires_fit` is False. The function of a
+    FunctionTransformer is trusted to transform each record by itself.
+    """
+    match step:
+        case None | "passthrough" | "drop":
+            return True
+        case Pipeline() | FeatureUnion() | ColumnTransformer():
+            return all(is_stateless(part) for _, part in _parts(step))
+        case SimpleImputer():
+            return bool(step.strategy == "constant" and step.keep_empty_features and not step.add_indicator)
+        case OneHotEncoder() | OrdinalEncoder():
+            declared = not isinstance(step.categories, str) and step.handle_unknown != "error"
+            return bool(declared and step.min_frequency is None and step.max_categories is None)
+    if isinstance(step, _ONLY_SIZES):
+        return True
+    try:
+        return not get_tags(step).requires_fit
+    except Exception:  # noqa: BLE001 - an object without tags says nothing about itself
+        return False
+
+
+def check_steps(estimator: Any) -> None:
+    """Raise ValueError for a pipeline with a step that no stated account can cover.
+
+    These are the steps of scikit-learn that learn from the records, whose results have no noise, and a cache, which
+    would reuse the draws of an earlier run.
+    """
+    for name, step in estimator.steps[:-1] if isinstance(estimator, Pipeline) else ():
+        for part in _leaves(step):
+            if type(part).__module__.startswith("sklearn.") and not is_stateless(part):
+                raise ValueError(refusal(name, part))
+    for pipeline in _pipelines(estimator):
+        if pipeline.memory is not None:
+            raise ValueError(
+                "memory of a pipeline must be None, got a cache: it would return the draws of an earlier fit again"
+            )
+
+
+def refusal(name: str, step: Any) -> str:
+    """Return the message about a step that learns from private data without an account: what to use instead."""
+    learner = next((part for part in _leaves(step) if not is_stateless(part)), step)
+    room = type(learner).__module__.split(".")
+    advice = _INSTEAD.get(room[1] if len(room) > 1 and room[0] == "sklearn" else "", _ELSE)
+    if hasattr(learner, "accountant_for"):
+        advice = "make it a step of the outermost pipeline, where it is charged"
+    return (
+        f"step {name!r} of the pipeline ({type(learner).__name__}) learns from private data without an account; "
+        f"{advice}; or fit it to public data and put FrozenEstimator(step) in its place. Nothing was drawn or spent"
+    )
+
+
+def output_width(step: Any, features: int | None) -> int | None:
+    """Return the number of columns that a stateless step returns for so many features; None if it is unknown.
+
+    The step transforms two rows of zeros, because no private record may be used for a plan.
+    """
+    if features is None or step in (None, "passthrough"):
+        return features
+    zeros = np.zeros((2, features))
+    try:
+        return int(clone(step).fit(zeros, None).transform(zeros).shape[1])
+    except Exception:  # noqa: BLE001 - for example columns chosen by name; the number stays unknown
+        return None
+
+
+def _parts(container: Any) -> list[tuple[str, Any]]:
+    """The named parts of a pipeline, a union or a transformer of columns."""
+    if isinstance(container, Pipeline):
+        return list(container.steps)
+    if isinstance(container, FeatureUnion):
+        return list(container.transformer_list)
+    return [(name, part) for name, part, _ in container.transformers] + [("remainder", container.remainder)]
+
+
+def _leaves(step: Any) -> Iterator[Any]:
+    """The steps within nested pipelines, unions and transformers of columns."""
+    if isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
+        for _, part in _parts(step):
+            yield from _leaves(part)
+    else:
+        yield step
+
+
+def _pipelines(step: Any) -> Iterator[Pipeline]:
+    """The pipeline itself and all that are nested in it."""
+    if isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
+        if isinstance(step, Pipeline):
+            yield step
+        for _, part in _parts(step):
+            yield from _pipelines(part)
