@@ -12,6 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 Real = FloatArray | np.float64 | float
 LARGEST_INTEGER = 2**53  # up to here a float holds every whole number
+_PLURALS = {
+    "analysis": "analyses",
+    "child": "children",
+    "datum": "data",
+    "index": "indices",
+    "man": "men",
+    "matrix": "matrices",
+    "person": "people",
+    "woman": "women",
+}
 _MOST_NUMBERS = 400_000_000  # doubles that one array of draws may hold
 
 
@@ -56,8 +66,21 @@ def finite(**named: Any) -> float:
 
 
 def count_noun(count: int, noun: str) -> str:
-    """A count with its noun: "1 record", "2 records"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """A count with its noun: "1 record", "2 records", "2 entries"."""
+    return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of an English noun, or of the last word of several: "entries", "hospital visits", "people"."""
+    *before, last = noun.split(" ")
+    low = last.lower()
+    if low in _PLURALS:
+        word = last[0] + _PLURALS[low][1:]
+    elif low.endswith("y") and low[-2:-1] not in "aeiou":
+        word = f"{last[:-1]}ies"
+    else:
+        word = last + ("es" if low.endswith(("s", "x", "z", "ch", "sh")) else "s")
+    return " ".join([*before, word])
 
 
 def open_unit_interval(**named: Any) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from privsample._repr import value_repr
 
 T = TypeVar("T")
+_INTERNAL = ("privsample.accounting.loss", "privsample.accounting.engine")  # values that users do not make themselves
 _TARGETS = frozenset({"epsilon", "delta", "target", "rho", "order", "rdp_epsilon"})  # what a privacy target consists of
 _LOCK = threading.Lock()
 
@@ -116,7 +117,8 @@ def frozen_value(cls: type[T]) -> type[T]:
         made.__repr__ = value_repr
     made.__eq__ = _equal
     made.__hash__ = _hash
-    made.__init__ = _named_fields(made)
+    if not cls.__module__.startswith(_INTERNAL):
+        made.__init__ = _named_fields(made)
     return final(made)
 
 

@@ -124,3 +124,14 @@ def test_statements_of_pure_guarantees():
     assert "plus at most 0.01 (delta). Without delta, the factor is at most 22100 (epsilon = 10)." in both
     assert "Without delta" not in ps.privacy_statement(GAUSSIAN.accountant)
     assert "Without delta" not in ps.privacy_statement(ps.LaplaceAccountant(sensitivity=1, scale=0.1), 0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "several"),
+    [("record", "records"), ("entry", "entries"), ("day", "days"), ("person", "people"),
+     ("hospital visit", "hospital visits"),
+     ("box", "boxes"), ("Child", "Children"), ("class", "classes")],
+)  # fmt: skip
+def test_units_have_their_plural(unit, several):
+    assert f"at most 3 {several}" in ps.AddRemove(unit=unit).group(3).change
+    assert f"datasets of 7 {several}" in ps.ReplaceOne(n=7, unit=unit).description

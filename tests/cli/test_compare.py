@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from privsample import DP, BetaBernoulli, DiffusedPosterior
+from privsample import DP, BetaBernoulli, DiffusedPosterior, LaplaceSum, ReplaceOne
 
 BETA = ["--model", "beta-bernoulli", "--prior", "6,12", "--epsilon", "1", "--delta", "1e-6"]
 
@@ -95,3 +95,24 @@ def test_mechanisms_of_one_question(run, names):
     assert ran.code == 0, ran.err
     assert [row["name"] for row in ran.json["mechanisms"]] == names.split(",")
     assert ran.json["sentence"]
+
+
+def test_a_comparison_of_noisy_sums(run):
+    words = ["compare", "--mechanism", "gaussian-sum,laplace-sum", "--bounds", "0,1", "--n", 50]
+    ran = run(*words, "--epsilon", 1, "--delta", 1e-6, "--simulations", 40, "--seed", 3, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["best"] == "laplace-sum"
+    gaussian, laplace = ran.json["mechanisms"]
+    assert laplace["amount"] == pytest.approx(GaussianSumLaplace.scale, rel=1e-6)
+    assert gaussian["error"] > laplace["error"] > 0
+    ran = run(*words, "--epsilon", 1, "--delta", 0, "--simulations", 5)
+    assert ran.code == 0
+    assert "laplace-sum *" in ran.out
+    assert "gaussian-sum: epsilon 1 at delta 0 cannot be met" in ran.out
+
+
+class GaussianSumLaplace:
+    """What the comparison must find for Laplace noise on a sum over [0, 1] at (1, 1e-6)."""
+
+    made = LaplaceSum.calibrate(bounds=(0, 1), relation=ReplaceOne(n=50), target=DP(epsilon=1, delta=1e-6))
+    scale = made.scale

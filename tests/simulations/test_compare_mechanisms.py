@@ -126,6 +126,15 @@ def test_log_losses_come_near_those_of_the_truth_at_a_large_epsilon():
     assert far[1].error > near[1].error
 
 
+def test_different_relations_are_named():
+    table = ps.compare_mechanisms(RESPONSES, target=TARGET, simulations=1)
+    shown = " ".join(str(table).split())
+    assert "protect against different changes of the data. randomized-response: one record is replaced" in shown
+    same = ps.compare_mechanisms(RESPONSES[1:], target=TARGET, simulations=1)
+    assert same.relations == ""
+    assert "different changes" not in str(same)
+
+
 def test_a_function_simulates_the_data():
     seen = []
 

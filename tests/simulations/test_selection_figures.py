@@ -66,7 +66,7 @@ def test_the_standard_error_of_one_run_is_that_of_a_mean(monkeypatch):
 
 @pytest.mark.parametrize("order", [2.0, 10.0, 30.0])
 def test_both_divergences_of_the_three_points(order):
-    q, r = data._three_points(order, 0.1)
+    q, r = data.three_points(order, 0.1)
     assert q[0] == q[1]
     assert r[1] == 0.1
     for p, other in ((q, r), (r, q)):
@@ -168,7 +168,7 @@ def test_files(tmp_path):
     [
         (
             "papernot-4",
-            "costs ε = 2.74 by our account for runs with Gaussian noise and ε = 3.45 by the paper's bound for any",
+            "costs ε = 2.74 by the account of privsample for runs with Gaussian noise and ε = 3.45 by the paper's",
         ),
         ("papernot-5", "it is better from ε = "),
         (

@@ -24,7 +24,7 @@ from privsample.simulations.experiments.findings import (
 )
 from privsample.simulations.experiments.labels import label_lines
 
-UPPER, LOWER, ASYMPTOTE = "our proven upper bound", "the paper's lower bound", "the paper's asymptote"
+UPPER, LOWER, ASYMPTOTE = "the proven upper bound of privsample", "the paper's lower bound", "the paper's asymptote"
 POSTPROCESSING = "the paper's post-processing bound"
 EXACT, SEARCHED_LOWER = "Algorithm 2 (exact)", "Algorithm 2 (lower bound for k > 1)"
 ALGORITHM_1 = "Algorithm 1 (best found by search)"
@@ -43,7 +43,8 @@ SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best d
 
 @frozen_value
 class Panel:
-    """Curves over EPSILONS: the lower bound and two upper bounds of the paper, and our proven upper bound."""
+    """Curves over EPSILONS: the lower bound and two upper bounds of the paper, and the proven upper bound of "
+    "privsample."""
 
     order: float
     margin: float
@@ -207,7 +208,7 @@ def _describe(columns: Columns) -> Statement:
     findings += [
         Finding("the paper's bounds apart", largest),
         Finding("where they are apart", where),
-        Finding("our bound above the lower one", float(max(library_gaps))),
+        Finding("bound of privsample above the lower one", float(max(library_gaps))),
         Finding("panels below", len(below)),
         Finding("curves with gaps", broken),
     ]
@@ -219,7 +220,7 @@ _GAP_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.3}
 
 
 def _plot(figure: Any, drawn: Curves, tried: Tried, columns: int) -> None:
-    """Plot one column for each margin or number of draws: our bounds by dimension, and below them what is not known.
+    """Plot one column for each margin or number of draws: bounds by dimension, and below them what is not known.
 
     Upper and lower bounds coincide at the scale of the upper row, so that the lower row shows their differences.
     """
@@ -248,7 +249,7 @@ def _plot(figure: Any, drawn: Curves, tried: Tried, columns: int) -> None:
     first, last = grid[0][0], grid[0][-1]
     first.annotate("ε of the draws =\nε of the parameter", (25, 45), color=GREY, fontsize=8, ha="right", va="center")
     label_lines(last, gap=0.07)
-    first.set_ylabel("ε of the draws (nats):\nour upper bound")
+    first.set_ylabel("ε of the draws (nats):\nupper bound of privsample")
     grid[1][0].set_ylabel("upper bound −\nlower bound (nats)")
     title = (
         "k draws of d Bernoulli coordinates with probabilities in [c, 1 − c]; Rényi divergences of order "
@@ -275,7 +276,7 @@ def _handles(searched: bool) -> list[Any]:
         )
     ]
     ends = [
-        Line2D([], [], label="lower row: our upper bound", **grey),
+        Line2D([], [], label="lower row: upper bound of privsample", **grey),
         Line2D([], [], label="lower row: paper's smaller bound", **_GAP_STYLE, **grey),
     ]
     return [*(found if searched else []), *ends]

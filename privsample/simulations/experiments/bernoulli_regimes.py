@@ -146,7 +146,7 @@ def _plot(figure: Any, table: Table) -> None:
             axes.annotate(name, (np.sqrt(start * end), 0.02), ha="center", fontsize=11)
         axes.axvline(rows["asymptote"][0], color=GREY, linestyle=":", label="ε = asymptote")
         axes.fill_between(epsilon, rows["lower"] / most, rows["upper"] / most, color=GREY, alpha=0.35, linewidth=0)
-        axes.plot(epsilon, rows["upper"] / most, color=ORANGE, label="our proven upper bound")
+        axes.plot(epsilon, rows["upper"] / most, color=ORANGE, label="the proven upper bound of privsample")
         axes.plot(epsilon, rows["lower"] / most, color=BLUE, label="lower bound (Theorem 4)")
         closed = np.where(rows["closed_form"] > 0.0, rows["closed_form"] / most, np.nan)
         axes.plot(epsilon, closed, color=GREEN, linestyle="-.", label="lower bound (Theorem 2)")

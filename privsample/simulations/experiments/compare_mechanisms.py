@@ -156,7 +156,18 @@ def measured(
         title=target.description,
         error=question.error,
         on_given_data=data is not None and not callable(data),
+        relations=_differing_relations(made),
     )
+
+
+def _differing_relations(made: Mapping[str, Any]) -> str:
+    """The change of the data that each mechanism protects against, or "" if it is the same for all."""
+    changes: dict[str, list[str]] = {}
+    for name, mechanism in made.items():
+        changes.setdefault(mechanism.accountant.relation.change, []).append(name)
+    if len(changes) < 2:
+        return ""
+    return "; ".join(f"{', '.join(names)}: {change}" for change, names in changes.items())
 
 
 def _errors(

@@ -65,8 +65,9 @@ class Comparison:
 class ComparisonTable(Sequence[Comparison]):
     """The rows of a comparison in the order of the mechanisms, and the sentence about the smallest error.
 
-    `print(table)` shows the whole table. `title` says what was compared, `error` what the error of a row is, and
-    `on_given_data` whether the errors depend on data that the caller passed, so that the table is not private.
+    `print(table)` shows the whole table. `title` says what was compared, `error` what the error of a row is,
+    `on_given_data` whether the errors depend on data that the caller passed, so that the table is not private, and
+    `relations` which neighbouring relation each mechanism protects against, if they differ.
     """
 
     rows: tuple[Comparison, ...]
@@ -74,6 +75,7 @@ class ComparisonTable(Sequence[Comparison]):
     title: str = "comparison of mechanisms"
     error: str = DRAW_ERROR
     on_given_data: bool = False
+    relations: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -195,13 +197,15 @@ def comparison_table(
     title: str = "comparison of mechanisms",
     error: str = DRAW_ERROR,
     on_given_data: bool = False,
+    relations: str = "",
 ) -> ComparisonTable:
     """Fill in the errors of rows and their excess over the smallest, from the error in every simulation by name.
 
     `errors` holds arrays of shape (simulations,); a row without one keeps its NaN. `paired` says that simulation k has
     the same data for all names, so that the standard error of an excess is that of the differences.
     """
-    words: dict[str, Any] = {"simulations": simulations, "title": title, "error": error, "on_given_data": on_given_data}
+    words: dict[str, Any] = {"simulations": simulations, "title": title, "error": error}
+    words |= {"on_given_data": on_given_data, "relations": relations}
     if not errors:
         return ComparisonTable(rows=tuple(rows), **words)
     least = min(errors.values(), key=lambda each: float(each.mean()))

@@ -51,6 +51,8 @@ def legend(table: "ComparisonTable") -> str:
     lines.append("* the smallest error; ~ within chance of it.")
     if ways := _inference(table):
         lines.append(f"Noise is added once, for any number of draws. {ways}.")
+    if table.relations:
+        lines.append(f"The mechanisms protect against different changes of the data. {table.relations}.")
     if others := [row.name for row in table if not row.applies]:
         lines.append(f"Not for this model: {', '.join(others)}.")
     return "\n".join(lines)

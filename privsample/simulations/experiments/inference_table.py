@@ -1,7 +1,7 @@
 """Thesis Table 4.1 in numbers: Laplace noise on statistics and the exponential mechanism, column by column.
 
 Source: Geumlek 2020, Table 4.1, with the beta-Bernoulli model of section 4.3. One update of the thesis's Gibbs sampler
-is one sweep of ours over all emissions.
+is one sweep of `PrivateGibbsHMM` over all emissions.
 """
 
 from itertools import product
@@ -150,7 +150,9 @@ def _describe(columns: Columns) -> Statement:
         f"(T = {TEMPERATURE:.4g}). Release of the statistic or of one sample: posterior draws cost ε = {draws}. "
         f"Asymptotic relative efficiency: {' and '.join(efficiencies)}, with {LARGE:,} records. "
         f"Gibbs sampling pays once or per update: sweeps over a hidden Markov chain cost ε = {sweeps}. The chain of "
-        "the exponential mechanism is charged for every sweep; the table's exception for converged chains is not used.",
+        "the exponential mechanism is charged for every sweep. The table's exception, that a converged chain pays for "
+        "one sample only, is not drawn: it holds in the stationary distribution, which no number of sweeps is proved "
+        "to reach.",
         tuple(findings),
     )
 

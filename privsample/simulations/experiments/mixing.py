@@ -106,17 +106,19 @@ def _describe_mixing(columns: Columns) -> Statement:
     return Statement(
         f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = "
         f"{DELTA:g}. Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its "
-        "output distributions. From the contraction coefficients of the walk alone, our bound gives "
+        "output distributions. From the contraction coefficients of the walk alone, the upper bound of privsample "
+        "gives "
         f"{bound[-1]:.3g} and Theorem 1 as published {published[-1]:.3g}. From step {before:g} to {last:g} each step "
-        f"multiplies the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} "
+        f"multiplies the exact ε by {factors[1]:.3f}, the bound of privsample by {factors[2]:.3f}, Theorem 1's by "
+        f"{factors[3]:.3f} "
         f"and Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (
             Finding("alone", alone),
             Finding("exact", float(exact[-1])),
-            Finding("our bound", float(bound[-1])),
+            Finding("bound of privsample", float(bound[-1])),
             Finding("Theorem 1", float(published[-1])),
             *(Finding(f"factor {k}", factor) for k, factor in enumerate(factors)),
-            compared("Theorem 1 / our bound - 1", float(published[-1] / bound[-1]) - 1),
+            compared("Theorem 1 / bound of privsample - 1", float(published[-1] / bound[-1]) - 1),
             compared("alone / exact - 1", float(alone / exact[-1]) - 1),
         ),
     )
@@ -136,7 +138,9 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     left.legend(loc="lower left")
     right.axhline(found.alone, color=GREY, linewidth=1.0, label="randomized response alone")
     right.semilogy(found.steps, found.published, color=ORANGE, linestyle="--", label="Theorem 1 as published")
-    right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bound from the coefficients")
+    right.semilogy(
+        found.steps, found.bound, "o", color=GREEN, markersize=4, label="bound of privsample from the coefficients"
+    )
     right.semilogy(found.steps, found.exact, color=BLUE, label="exact")
     right.set(
         xlabel="steps",
@@ -188,11 +192,14 @@ def _describe_iteration(columns: Columns) -> Statement:
     slow = value(f"library_{convex}", before) / value(f"library_{convex}", last)
     return Statement(
         "Bounds on the Rényi divergence for a record that is used some noisy gradient steps before the end. Theorem 5 "
-        f"as published, divided by our bound: for a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further "
+        f"as published, divided by that of privsample: for a convex loss the ratio is {less[convex, 1.0]:.3g} after "
+        "1 further "
         f"step and {less[convex, last]:.3g} after {last:g}; for a {strong}-strongly convex loss "
         f"{less[strong, 1.0]:.3g} and {less[strong, last]:.3g}. For strongly convex losses the paper proves an "
-        f"exponential decrease: from step {before:g} to {last:g} each step multiplies our bound by {fall[0]:.3f} and "
-        f"Theorem 5's by {fall[1]:.3f}. For the convex loss these ten steps together divide our bound by {slow:.2f}.",
+        f"exponential decrease: from step {before:g} to {last:g} each step multiplies the bound of privsample by "
+        f"{fall[0]:.3f} and "
+        f"Theorem 5's by {fall[1]:.3f}. For the convex loss these ten steps together divide the bound of privsample "
+        f"by {slow:.2f}.",
         (
             *(Finding(f"ratio {kind}, {step:g}", ratio) for (kind, step), ratio in less.items()),
             *(compared(f"ratio {kind}, {step:g}, - 1", ratio - 1) for (kind, step), ratio in less.items()),
@@ -207,11 +214,11 @@ def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[Fl
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
     for axes, (convexity, (library, published)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
         axes.axhline(first, color=GREY, linewidth=1.0, label="without further steps")
-        # The dashes lie above our bound, so that both are seen where they nearly coincide.
+        # The dashes lie above the bound of privsample, so that both are seen where they nearly coincide.
         axes.semilogy(
             after, published, color=ORANGE, linestyle="--", linewidth=1.6, zorder=3, label="Theorem 5 as published"
         )
-        axes.semilogy(after, library, color=BLUE, linewidth=2.4, label="our bound")
+        axes.semilogy(after, library, color=BLUE, linewidth=2.4, label="bound of privsample")
         title = f"{convexity:g}-strongly convex loss" if convexity else "convex loss"
         later = after >= 1
         if np.allclose(first / library[later] - first / published[later], 1.0, rtol=1e-6):

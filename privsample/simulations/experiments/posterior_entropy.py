@@ -1,6 +1,6 @@
 """Thesis Figures 5.3 and 5.4: relative entropy between true posterior and released distribution, against ε.
 
-Source: Geumlek 2020, section 5.4.1. Exact: closed forms for our mechanisms, quadrature for the noisy ones.
+Source: Geumlek 2020, section 5.4.1. Exact: closed forms without noise, quadrature with it.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ def _run(order: float, points: FloatArray | None = None) -> Result:
 
 
 def least_entropies(setting: Setting) -> dict[str, float]:
-    """Return the limits of the relative entropies of our two mechanisms as epsilon grows, if the order limit binds.
+    """Return the limits of both relative entropies without noise as epsilon grows, if the order limit binds.
 
     The order limit 1 + alpha / (m r) of a Beta posterior exceeds the order for every epsilon; r and m tend to where the
     two are equal.

@@ -48,7 +48,7 @@ def fewest(meets: Callable[[int], bool]) -> int:
 
 
 def steps_needed(dimension: int, penalty: float = PENALTY) -> int:
-    """The fewest public steps after which our bound on the last private record meets the target."""
+    """The fewest public steps after which the bound of privsample on the last private record meets the target."""
     one, noise_std = loss(dimension, penalty), NOISE / dimension**0.5
     needed, contraction = one.gradient_sensitivity / noise_std / allowed_shift(), one.contraction(RATE)
     return fewest(lambda steps: bool(noise_of_equal_steps(1.0, contraction, steps) >= needed))
@@ -167,8 +167,9 @@ def _describe(columns: Columns) -> Statement:
         f"Public steps at the end of a noisy projected descent that bring the last private record to ε = "
         f"{TARGET.epsilon:g} at δ = {TARGET.delta:g}, if the length of a step's noise does not depend on the dimension "
         f"d. For a {PENALTY:g}-strongly convex loss, d = {first:g} needs {table['steps'][0]:g} steps and d = {last:g} "
-        f"needs {table['steps'][-1]:g} by our bound: {more['steps']:.2f} more for each doubling of d, where "
-        f"log 2/(2 log(1/L)) = {expected:.2f} for steps that contract by L = {contraction:.2f}. By Theorem 5 as "
+        f"needs {table['steps'][-1]:g} by the bound of privsample: {more['steps']:.2f} more for each doubling of d, "
+        f"where log 2/(2 log(1/L)) = {expected:.2f} for steps of a fixed size that contract by L = {contraction:.2f}. "
+        "By Theorem 5 as "
         f"published the numbers are {table['steps_theorem_5'][0]:g} and {table['steps_theorem_5'][-1]:g}. "
         f"Without strong convexity each doubling of d multiplies the number by {growth:.2f}, from "
         f"{table['steps_convex'][0]:,.0f} to {table['steps_convex'][-1]:,.0f}. Descents from a "
@@ -192,9 +193,9 @@ def _describe(columns: Columns) -> Statement:
 def _plot(figure: Any, columns: Columns) -> None:
     left, right = figure.subplots(1, 2)
     sizes = columns["dimension"]
-    left.loglog(sizes, columns["steps_convex"], color=GREY, label="convex loss, our bound")
+    left.loglog(sizes, columns["steps_convex"], color=GREY, label="convex loss, bound of privsample")
     left.loglog(sizes, columns["steps_theorem_5"], color=ORANGE, linestyle="--", label="strongly convex, Theorem 5")
-    left.loglog(sizes, columns["steps"], color=BLUE, label="strongly convex, our bound")
+    left.loglog(sizes, columns["steps"], color=BLUE, label="strongly convex, bound of privsample")
     left.set(xlabel="dimension", ylabel="public steps", title="steps until the last record has ε = 1")
     left.legend()
     for name, colour, label in (

@@ -30,7 +30,8 @@ def _describe_figure_2(columns: Columns) -> Statement:
     at = _values(columns)
     library, published, naive = at["E K = 10", "library"], at["E K = 10", "published"], at["10 runs composed", "naive"]
     sentence = (
-        f"Releasing the best of K runs, with E K = 10, costs {library:.2f} nats at order {_COMPARED:g} by our account "
+        f"Releasing the best of K runs, with E K = 10, costs {library:.2f} nats at order {_COMPARED:g} by the "
+        "account of privsample "
         f"for runs with Gaussian noise, and {published:.2f} nats by the paper's Corollary 4 for any 0.1-zCDP run. The "
         f"composition of 10 runs costs {naive:.2f} nats, {naive / published:.1f} times the paper's bound (the paper: a "
         "clear improvement)."
@@ -66,7 +67,8 @@ def _describe_figure_3(columns: Columns) -> Statement:
     composed = at["10 runs composed", "naive"]
     better = sum(at[label, "published"] < composed for label in data.FAMILIES)
     sentence = (
-        f"Cost of releasing the best of K runs, with E K = 10, in nats at order {_COMPARED:g}, by our account for runs "
+        f"Cost of releasing the best of K runs, with E K = 10, in nats at order {_COMPARED:g}, by the account of "
+        "privsample for runs "
         f"with Gaussian noise (in brackets: by the paper's bounds for any 0.1-zCDP run): {costs}. The composition of "
         f"10 runs costs {composed:.2f}, more than the paper's bound for {better} of the {len(data.FAMILIES)} "
         "distributions of K."
@@ -100,7 +102,8 @@ def _describe_figure_4(columns: Columns) -> Statement:
     composed = cost["all runs composed", "naive"]
     sentence = (
         f"At δ = {data.DELTA:g}, releasing the best of K runs, with K logarithmic and E K = {MEAN}, costs ε = "
-        f"{library:.2f} by our account for runs with Gaussian noise and ε = {published:.2f} by the paper's bound for "
+        f"{library:.2f} by the account of privsample for runs with Gaussian noise and ε = {published:.2f} by the "
+        "paper's bound for "
         f"any 0.1-zCDP run. The composition of {MEAN} runs costs ε = {composed:.2f}, {composed / published:.1f} times "
         "the paper's bound (the paper: a clear improvement)."
     )
@@ -137,7 +140,8 @@ def _describe_figure_8(columns: Columns) -> Statement:
         f"Corollary 16 is {ratio[0]:.2f} times the exact divergence at order {low:g} and {ratio[-1]:.2f} times at "
         f"order {high:g} (the paper: tight up to small factors). Right, one mechanism for all orders: Gaussian "
         f"noise, conditional on a set of outputs of probability at least {data.ACCEPTED:g} (rejection sampling). At "
-        f"order {_COMPARED:g} this costs {library:.2f} nats by our account and {published:.2f} nats by Corollary 16."
+        f"order {_COMPARED:g} this costs {library:.2f} nats by the account of privsample and {published:.2f} nats by "
+        "Corollary 16."
     )
     return Statement(
         sentence,

@@ -233,7 +233,7 @@ def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
 
 def figure_8(orders: FloatArray) -> list[Curve]:
     """Published bound and three-point example, with a different pair at each order; then both bounds for BASE."""
-    made = [_three_points(float(order), _SHARE) for order in orders]
+    made = [three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
     account = ConditionalAccountant(base=BASE, event_probability=ACCEPTED)
@@ -246,7 +246,7 @@ def figure_8(orders: FloatArray) -> list[Curve]:
     ]
 
 
-def _three_points(order: float, a: float) -> tuple[FloatArray, FloatArray]:
+def three_points(order: float, a: float) -> tuple[FloatArray, FloatArray]:
     """The paper's distributions (D.2) (a e^-s, a e^-s, rest) and (a e^-(s+t), a, rest) whose divergences are both RHO
     order.
     """

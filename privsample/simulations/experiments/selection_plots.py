@@ -1,4 +1,4 @@
-"""Plots of the privacy cost of repeated selection: dashed lines are bounds of the paper, solid lines our accounts."""
+"""Plots of the privacy cost of repeated selection: dashed lines are the bounds of the paper, solid lines accounts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
     entries = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
     if shared:
         entries += [
-            Line2D([], [], color=_BLACK, label="our account, runs with Gaussian noise", **_LINES["library"]),
+            Line2D([], [], color=_BLACK, label="account of privsample, runs with Gaussian noise", **_LINES["library"]),
             Line2D([], [], color=_BLACK, label="bound of the paper, any 0.1-zCDP runs", **_LINES["published"]),
         ]
     else:

@@ -16,7 +16,10 @@ _GRID = np.linspace(2.5, 8.0, 5501)  # the epsilons at which sentences compare
 RUNS = 500  # of the training on digits
 _AXES: dict[str, Any] = {"xlabel": "ε at δ = 10⁻⁶ (nats)", "xlim": (1.5, 8)}
 _RANGE = "(1.5 to 1000 runs on average)"
-_BY = {"published": "by the paper's bounds for any 0.1-zCDP run", "library": "by our account for Gaussian noise"}
+_BY = {
+    "published": "by the paper's bounds for any 0.1-zCDP run",
+    "library": "by the account of privsample for Gaussian noise",
+}
 
 
 def _worth(table: Table, bound: str, y: str) -> dict[str, FloatArray]:
@@ -72,7 +75,8 @@ def _describe_figure_5(columns: Columns) -> Statement:
         f"{_leaders(table, 'published', y)}; {_BY['library']}, {_leaders(table, 'library', y)}. The paper "
         "says that η = ½ needs at least ε = 4 to be better than Poisson: it is better "
         f"{_crossing(table, 'published', y)} "
-        f"by the paper's bounds, and {_crossing(table, 'library', y)} by our account. The paper calls η = −½ very "
+        f"by the paper's bounds, and {_crossing(table, 'library', y)} by the account of privsample. The paper calls "
+        "η = −½ very "
         f"poor: with up to {data.MEANS[-1]:g} runs on average its expected quantile never exceeds {heavy:.3f}."
     )
     return Statement(sentence, (Finding("most of η = −½", float(heavy)), *_leads(table, y)))

@@ -81,7 +81,9 @@ class Line:
     delta: FloatArray
     colour: str
     dashes: Any = _SOLID
-    published: FloatArray | None = None  # the paper's bound at the same points, where the line is our account
+    published: FloatArray | None = (
+        None  # the paper's bound at the same points, where the line is the account of privsample
+    )
 
 
 def result(
@@ -286,7 +288,11 @@ def _copies(points: int = POINTS) -> Result:
     )
 
 
-_BOXES = ("Laplace noise known", "only its privacy curve known: our account", "only its privacy curve known: the paper")
+_BOXES = (
+    "Laplace noise known",
+    "only its privacy curve known: account of privsample",
+    "only its privacy curve known: the paper",
+)
 
 
 def _describe_boxes(columns: Columns) -> Statement:
@@ -299,17 +305,17 @@ def _describe_boxes(columns: Columns) -> Statement:
     (paper, library), (paper_0, library_0) = factors(AT), factors(0.0)
     sentence = (
         f"If only the privacy curve of the noise is known (black box), and not that it is Laplace noise (white box), δ "
-        f"at ε = {AT:g} is {paper:.2f} times as large by the bound of the paper and {library:.2f} times by our "
-        f"account, which also uses the ε from which on the curve is zero. At ε = 0 the factors are {paper_0:.3f} and "
-        f"{library_0:.3f}. This is the effect that the caption in the paper mentions."
+        f"at ε = {AT:g} is {paper:.2f} times as large by the bound of the paper and {library:.2f} times by the account "
+        "of privsample, which also uses the ε from which on the curve is zero. At ε = 0 the factors are "
+        f"{paper_0:.3f} and {library_0:.3f}. This is the effect that the caption in the paper mentions."
     )
     return Statement(
         sentence,
         (
             *(Finding(name, factor) for name, factor in zip(_BOXES[1:], (library, paper), strict=True)),
             *(Finding(f"{name}, at 0", factor) for name, factor in zip(_BOXES[1:], (library_0, paper_0), strict=True)),
-            compared("the paper's bound - our account", paper - library),
-            compared("our account - white box", library - 1),
+            compared("the paper's bound - account of privsample", paper - library),
+            compared("account of privsample - white box", library - 1),
         ),
     )
 
