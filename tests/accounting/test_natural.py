@@ -107,6 +107,35 @@ def test_the_bound_on_the_hessian_may_depend_on_the_points():
         account(families.truncated(hessian_bound=lambda points: np.nan), (0.5, 1.0, 5)).rdp(2.0)
 
 
+@pytest.mark.parametrize(
+    ("bound", "error", "said"),
+    [
+        (1 / 12.1, ValueError, r"which is 0.0833333 at \(0\), got 0.0826446"),
+        (lambda points: 1e-9, ValueError, "largest eigenvalue of the Hessian, .* got 1e-09"),
+        (lambda points: 0.0, ValueError, "largest eigenvalue of the Hessian, .* got 0;"),
+        (lambda points: -1.0, NumericalFailure, "number >= 0, got -1.0"),
+        (lambda points: points[:, 0], NumericalFailure, "must return a number >= 0, but failed: TypeError"),
+        (lambda points: 1 / 0, NumericalFailure, "but failed: ZeroDivisionError"),
+    ],
+)
+def test_a_bound_below_the_hessian_is_refused(bound, error, said):
+    """Unchecked, it lowered the account in proportion."""
+    with pytest.raises(error, match=said):
+        account(families.truncated(hessian_bound=bound), (0.5, 1.0, 5))
+
+
+def test_a_bound_on_the_hessian_is_compared_at_every_order():
+    """The blends of large orders reach natural parameters that those of order 2 do not."""
+
+    def near(points):
+        return 1 / 12 if np.abs(points).max() < 6.0 else 1e-6
+
+    own = account(families.truncated(hessian_bound=near), (0.5, 1.0, 5))
+    assert own.rdp(2.0) == account(families.truncated(), (0.5, 1.0, 5)).rdp(2.0)
+    with pytest.raises(ValueError, match="hessian_bound must be at least the largest eigenvalue"):
+        own.rdp(20.0)
+
+
 def test_lemma_17_is_above_the_exact_account_of_a_convex_family():
     def bound(points):
         return float(np.linalg.eigvalsh(families.dirichlet_normalizer().hessians(points)).max())
