@@ -221,7 +221,7 @@ class NaturalNeighbours(Memo):
         self._hessian_bound_at(1.0 + min(1.0, (self.order_limit - 1.0) / 2))
 
     def _hessian_bound_at(self, order: float) -> float:
-        """The stated bound on the Hessian from Q to the blend of this order, compared with Hessians on the way."""
+        """The stated bound on the Hessian over the convex hull of all Q and blends, compared with Hessians in it."""
         bound: Any = self.shifts.hessian_bound
         blend = self.first + (order - 1.0) * self.step
         if callable(bound):
@@ -233,7 +233,10 @@ class NaturalNeighbours(Memo):
                 ) from error
             if not bound >= 0.0:
                 raise NumericalFailure(f"hessian_bound must return a number >= 0, got {bound!r}")
-        ways = self.second + np.linspace(0.0, 1.0, _WAY_POINTS)[:, None, None] * (blend - self.second)
+        ends, shares = np.concatenate([self.second, blend]), np.linspace(0.0, 1.0, _WAY_POINTS)[:, None, None]
+        ways = np.concatenate(
+            [self.second + shares * (blend - self.second), ends + shares * (ends.mean(axis=0) - ends)], axis=1
+        )
         points = ways.reshape(-1, blend.shape[1])
         hessians = self._normalizer.hessians(points)
         known = np.isfinite(hessians).all(axis=(1, 2))
