@@ -324,6 +324,30 @@ def test_tails_of_posteriors_of_any_size_pass():
             check_tails(families.FIVE[name][0].normalizer, families.TAILS[name], natural, np.array(direction))
 
 
+def test_tails_are_not_compared_where_the_family_has_no_variance_or_no_moments():
+    def normalizer(variance):
+        return ps.LogNormalizer(
+            value=lambda eta: eta[:, 0] ** 2 / 2,
+            gradient=lambda eta: eta,
+            hessian=lambda eta: variance(eta[:, 0])[:, None, None],
+            normalizable=lambda eta: np.isfinite(eta[:, 0]),
+        )
+
+    calls = []
+
+    def tails(eta, direction, y):
+        calls.append(float(eta[0]))
+        return special.log_ndtr(y - eta[0]), special.log_ndtr(eta[0] - y)
+
+    one = np.ones(1)
+    check_tails(normalizer(np.zeros_like), tails, 0.5 * one, one)
+    assert calls == []
+    check_tails(normalizer(lambda eta: np.where(np.abs(eta - 0.5) < 2.0, 1.0, np.nan)), tails, 0.5 * one, one)
+    assert set(calls) == {-0.5, 0.5, 1.5}
+    check_tails(normalizer(np.ones_like), tails, 0.5 * one, one)
+    assert set(calls) == {-11.5, -0.5, 0.5, 1.5, 12.5}
+
+
 def test_bad_tails_give_no_guarantee():
     for tails, error, found in (
         (lambda eta, direction, y: (y * np.nan, y * np.nan), NumericalFailure, "log_tails returned NaN"),

@@ -182,8 +182,8 @@ class NaturalNeighbours(Memo):
                 )
             )
         checked = np.unique(np.linspace(0, len(found) - 1, _CHECKED_PAIRS).astype(int)).tolist()
-        places = {(tuple(self.first[k]), tuple(found[k].direction)) for k in checked}
-        for natural, direction in sorted(places):
+        compared = {(tuple(self.first[k]), tuple(found[k].direction)) for k in checked}
+        for natural, direction in sorted(compared):
             check_tails(self._normalizer, tails, np.array(natural), np.array(direction))
         return tuple(found)
 
@@ -240,14 +240,13 @@ class NaturalNeighbours(Memo):
         points = ways.reshape(-1, blend.shape[1])
         hessians = self._normalizer.hessians(points)
         known = np.isfinite(hessians).all(axis=(1, 2))
-        if known.any():
-            largest = np.linalg.eigvalsh(hessians[known])[:, -1]
-            if not largest.max() <= bound * (1 + _HESSIAN_TOLERANCE):
-                raise ValueError(
-                    f"hessian_bound must be at least the largest eigenvalue of the Hessian, which is "
-                    f"{largest.max():.6g} at {_readable(points[known][largest.argmax()])}, got {bound:.6g}; correct "
-                    "hessian_bound or the hessian of the normalizer"
-                )
+        largest = np.linalg.eigvalsh(hessians[known])[:, -1]
+        if not largest.max(initial=0.0) <= bound * (1 + _HESSIAN_TOLERANCE):
+            raise ValueError(
+                "hessian_bound must be at least the largest eigenvalue of the Hessian, which is "
+                f"{largest.max():.6g} at {_readable(points[known][largest.argmax()])}, got {bound:.6g}; correct hessian_bound or the hessian "
+                "of the normalizer"
+            )
         return float(bound)
 
     def _largest(self, orders: FloatArray) -> FloatArray:
