@@ -360,7 +360,7 @@ def test_an_account_knows_which_sizes_of_samples_it_covers():
     for account, sizes in ((fixed, (0, 2)), (free, (0, 1, 7)), (table, (0, 1, 2))):
         for size in sizes:
             account.check_sample_size(size)
-    with pytest.raises(ValueError, match="WithoutReplacement.draw must return 2 positions, .* got 3"):
+    with pytest.raises(ValueError, match=r"WithoutReplacement.draw must return 2 positions, .* got 3"):
         fixed.check_sample_size(3)
-    with pytest.raises(ValueError, match="TableSampling.draw must return 1 or 2 positions, .* got 3"):
+    with pytest.raises(ValueError, match=r"TableSampling.draw must return 1 or 2 positions, .* got 3"):
         table.check_sample_size(3)

@@ -244,8 +244,8 @@ class NaturalNeighbours(Memo):
         if not largest.max(initial=0.0) <= bound * (1 + _HESSIAN_TOLERANCE):
             raise ValueError(
                 "hessian_bound must be at least the largest eigenvalue of the Hessian, which is "
-                f"{largest.max():.6g} at {_readable(points[known][largest.argmax()])}, got {bound:.6g}; correct hessian_bound or the hessian "
-                "of the normalizer"
+                f"{largest.max():.6g} at {_readable(points[known][largest.argmax()])}, got {bound:.6g}; correct "
+                "hessian_bound or the hessian of the normalizer"
             )
         return float(bound)
 
