@@ -107,6 +107,35 @@ def test_the_bound_on_the_hessian_may_depend_on_the_points():
         account(families.truncated(hessian_bound=lambda points: np.nan), (0.5, 1.0, 5)).rdp(2.0)
 
 
+@pytest.mark.parametrize(
+    ("bound", "error", "said"),
+    [
+        (1 / 12.1, ValueError, r"which is 0.0833333 at \(0\), got 0.0826446"),
+        (lambda points: 1e-9, ValueError, "largest eigenvalue of the Hessian, .* got 1e-09"),
+        (lambda points: 0.0, ValueError, "largest eigenvalue of the Hessian, .* got 0;"),
+        (lambda points: -1.0, NumericalFailure, "number >= 0, got -1.0"),
+        (lambda points: points[:, 0], NumericalFailure, "must return a number >= 0, but failed: TypeError"),
+        (lambda points: 1 / 0, NumericalFailure, "but failed: ZeroDivisionError"),
+    ],
+)
+def test_a_bound_below_the_hessian_is_refused(bound, error, said):
+    """Unchecked, it lowered the account in proportion."""
+    with pytest.raises(error, match=said):
+        account(families.truncated(hessian_bound=bound), (0.5, 1.0, 5))
+
+
+def test_a_bound_on_the_hessian_is_compared_at_every_order():
+    """The blends of large orders reach natural parameters that those of order 2 do not."""
+
+    def near(points):
+        return 1 / 12 if np.abs(points).max() < 6.0 else 1e-6
+
+    own = account(families.truncated(hessian_bound=near), (0.5, 1.0, 5))
+    assert own.rdp(2.0) == account(families.truncated(), (0.5, 1.0, 5)).rdp(2.0)
+    with pytest.raises(ValueError, match="hessian_bound must be at least the largest eigenvalue"):
+        own.rdp(20.0)
+
+
 def test_lemma_17_is_above_the_exact_account_of_a_convex_family():
     def bound(points):
         return float(np.linalg.eigvalsh(families.dirichlet_normalizer().hessians(points)).max())
@@ -293,6 +322,30 @@ def test_tails_of_posteriors_of_any_size_pass():
         for _ in range(20):
             natural = 10.0 ** rng.uniform(-0.5, 6, 2)
             check_tails(families.FIVE[name][0].normalizer, families.TAILS[name], natural, np.array(direction))
+
+
+def test_tails_are_not_compared_where_the_family_has_no_variance_or_no_moments():
+    def normalizer(variance):
+        return ps.LogNormalizer(
+            value=lambda eta: eta[:, 0] ** 2 / 2,
+            gradient=lambda eta: eta,
+            hessian=lambda eta: variance(eta[:, 0])[:, None, None],
+            normalizable=lambda eta: np.isfinite(eta[:, 0]),
+        )
+
+    calls = []
+
+    def tails(eta, direction, y):
+        calls.append(float(eta[0]))
+        return special.log_ndtr(y - eta[0]), special.log_ndtr(eta[0] - y)
+
+    one = np.ones(1)
+    check_tails(normalizer(np.zeros_like), tails, 0.5 * one, one)
+    assert calls == []
+    check_tails(normalizer(lambda eta: np.where(np.abs(eta - 0.5) < 2.0, 1.0, np.nan)), tails, 0.5 * one, one)
+    assert set(calls) == {-0.5, 0.5, 1.5}
+    check_tails(normalizer(np.ones_like), tails, 0.5 * one, one)
+    assert set(calls) == {-11.5, -0.5, 0.5, 1.5, 12.5}
 
 
 def test_bad_tails_give_no_guarantee():

@@ -349,3 +349,18 @@ def test_what_is_no_scheme(build, error, words):
 def test_samples_too_rare_for_a_coupling_are_refused():
     with pytest.raises(ValueError, match="must be 0 or at least 1e-09, got 1e-13"):
         ps.TableSampling(n=2, samples=((0,), (0, 1)), probabilities=(1.0 - 1e-13, 1e-13))
+
+
+def test_an_account_knows_which_sizes_of_samples_it_covers():
+    one = ps.LaplaceAccountant(sensitivity=1, scale=1, relation=ps.ReplaceOne(n=2))
+    fixed = ps.SubsampledAccountant(base=one, scheme=ps.WithoutReplacement(n=4, m=2))
+    added = ps.LaplaceAccountant(sensitivity=1, scale=1)
+    free = ps.SubsampledAccountant(base=added, scheme=ps.PoissonSampling(rate=0.5))
+    table = ps.SubsampledAccountant(base=one, scheme=ps.TableSampling(n=4, samples=[(0,), (1, 2), ()]))
+    for account, sizes in ((fixed, (0, 2)), (free, (0, 1, 7)), (table, (0, 1, 2))):
+        for size in sizes:
+            account.check_sample_size(size)
+    with pytest.raises(ValueError, match=r"WithoutReplacement.draw must return 2 positions, .* got 3"):
+        fixed.check_sample_size(3)
+    with pytest.raises(ValueError, match=r"TableSampling.draw must return 1 or 2 positions, .* got 3"):
+        table.check_sample_size(3)

@@ -44,3 +44,19 @@ def test_equal_costs():
     one = Table(columns=result.columns).select(panel="one selection")
     assert len(set(one["epsilon"])) == 1
     assert home.mechanism(home.FLIP, float(one["epsilon"][0])).accountant.pure_epsilon == one["epsilon"][0]
+
+
+def test_the_sentence_states_only_orders_that_the_table_has():
+    """With the losses of two mechanisms exchanged at one epsilon, no order is stated."""
+    columns = dict(home.run((0.17, 0.4), (5.0, 12.0)).columns)
+    assert home._describe(columns).sentence.count("in this order at every ε shown") == 2
+    for panel in ("one selection", "composed"):
+        loss = np.array(columns["loss"])
+        rows = [
+            np.flatnonzero((np.array(columns["panel"]) == panel) & (np.array(columns["mechanism"]) == name))[-1]
+            for name in (home.EXPONENTIAL, home.FLIP)
+        ]
+        loss[rows] = loss[rows[::-1]]
+        found = home._describe(columns | {"loss": loss})
+        assert found.sentence.count("in this order at every ε shown") == 1
+        assert ("whose bounded range composes better" in found.sentence) == (panel == "one selection")

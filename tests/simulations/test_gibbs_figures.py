@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, TemperedPosterior
-from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, gibbs_regions, tempered
+from privsample.simulations.experiments import (
+    experiment,
+    gibbs,
+    gibbs_likelihood,
+    gibbs_plots,
+    gibbs_regions,
+    tempered,
+)
 from privsample.simulations.experiments import flights as loader
 from privsample.simulations.experiments.flights import DAYS, FEATURES, Flights
 from privsample.simulations.report.page import render
@@ -92,6 +99,25 @@ def test_common_probabilities_or_their_own(year, tmp_path, monkeypatch):
     assert gap == pytest.approx(float(row["tied"]) - float(row["untied"]))
     assert gap > 3 * error > 0
     assert f"{gap:+.4f} ± {2 * error:.4f} at ε = 1 (higher)" in sentence
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_both_sides_of_zero_are_named_and_in_view(sign):
+    """Whatever the sign of the differences, the line at zero and what each side of it means are inside the axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    gibbs_plots.ties(figure, [0.3, 1.0], sign * np.array([0.03, 0.04]), np.array([0.002, 0.003]))
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    assert low < 0.0 < high
+    assert low < -0.046 or sign > 0
+    assert high > 0.046 or sign < 0
+    words = [text.get_text() for text in axes.texts]
+    assert words == [
+        "common probabilities of all carriers predict better",
+        "own probabilities of each carrier predict better",
+    ]
 
 
 def test_the_cost_of_a_random_scan(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.simulations.experiments import experiment, selection_use
+from privsample.simulations.experiments import experiment, selection_use, stopping
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, stacked
 from privsample.simulations.experiments.findings import Finding, Statement, Table
@@ -229,3 +229,11 @@ def test_one_mechanism_at_all_orders():
     account = curves[data.GAUSSIAN_ACCOUNT]
     assert (account.y[1:] >= account.y[:-1] * (1 - 1e-4)).all()
     assert (account.y <= curves[data.FIXED_FLOOR].y * (1 + 1e-9)).all()
+
+
+def test_a_stated_probability_is_called_dearer_only_if_it_is_at_every_probability():
+    columns = {"p": [0.1, 0.5], "before": [2.0, 1.0], "after": [2.1, 1.2], "stated": [2.2, 1.3], "one_run": [1.0, 1.0]}
+    assert "on every dataset, cost more: ε = 2.20" in stopping._describe(columns).sentence
+    equal = stopping._describe(columns | {"stated": [2.2, 1.2]})
+    assert "on every dataset, cost ε = 2.20" in equal.sentence
+    assert not any(finding.compared for finding in equal.findings if "stated probability" in finding.name)

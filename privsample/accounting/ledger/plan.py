@@ -12,6 +12,9 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.state import Entry, Item, storable_item
 from privsample.relations import Relation
 
+# Data with one of these, and without a length, can perhaps be read once only.
+_STREAM_METHODS = ("__iter__", "__next__", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__", "read")
+
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -170,7 +173,8 @@ class Reservation:
 def validate_data(mechanism: Any, data: Any) -> None:
     """Let the mechanism validate data that can be read repeatedly. Raises SchemaError."""
     check = getattr(mechanism, "validate", None)
-    if check is not None and (hasattr(data, "__len__") or hasattr(data, "__array__")):
+    repeatable = hasattr(data, "__len__") or hasattr(data, "__array__")
+    if check is not None and (repeatable or not any(hasattr(data, name) for name in _STREAM_METHODS)):
         check(data)
 
 

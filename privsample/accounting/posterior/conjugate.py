@@ -146,6 +146,8 @@ class PosteriorAccountant(Accountant):
             elif natural.needs_convexity:
                 natural.check_convexity()
                 stated.add(Assumption.CHECKED_CONVEXITY)
+        else:
+            natural.check_hessian_bound()
         if natural.pairs and not natural.known_for_each_epsilon:
             stated.add(Assumption.STATED_NEIGHBOURS)
         set_fields(self, assumptions=self.assumptions | stated)

@@ -6,7 +6,7 @@ the form without cancellation: families.md.
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ _ORDER_ROUNDING, _ROUNDING = 64 * _ULP, 2.0**-43  # see families.md, section 3
 _LINES, _PLACES = 48, 5  # lines and triples of points on which the convexity condition is checked
 _LONGEST_LINE = 64.0  # distance, in differences of two records, up to which a line without boundary is checked
 _CONVEXITY_TOLERANCE = 1e-7  # relative to the covariances
+_WAY_POINTS, _HESSIAN_TOLERANCE = 9, 1e-7  # places where a stated bound on the Hessian is checked; relative tolerance
 
 
 class Rule(NamedTuple):
@@ -181,8 +182,8 @@ class NaturalNeighbours(Memo):
                 )
             )
         checked = np.unique(np.linspace(0, len(found) - 1, _CHECKED_PAIRS).astype(int)).tolist()
-        places = {(tuple(self.first[k]), tuple(found[k].direction)) for k in checked}
-        for natural, direction in sorted(places):
+        compared = {(tuple(self.first[k]), tuple(found[k].direction)) for k in checked}
+        for natural, direction in sorted(compared):
             check_tails(self._normalizer, tails, np.array(natural), np.array(direction))
         return tuple(found)
 
@@ -212,16 +213,41 @@ class NaturalNeighbours(Memo):
 
     def _bounded(self, order: float) -> float:
         """Lemma 17 with its constant 1/2: order/2 |P - Q|^2 times the bound on the Hessian (families.md, section 5)."""
-        bound = self.shifts.hessian_bound
+        bound = self._hessian_bound_at(order)
+        return float(order / 2 * (self.step**2).sum(axis=1).max() * bound * (1 + _ROUNDING))
+
+    def check_hessian_bound(self) -> None:
+        """Compare the stated bound with the Hessian, as at order 2. Raises ValueError or NumericalFailure."""
+        self._hessian_bound_at(1.0 + min(1.0, (self.order_limit - 1.0) / 2))
+
+    def _hessian_bound_at(self, order: float) -> float:
+        """The stated bound on the Hessian over the convex hull of all Q and blends, compared with Hessians in it."""
+        bound: Any = self.shifts.hessian_bound
+        blend = self.first + (order - 1.0) * self.step
         if callable(bound):
-            points = np.concatenate([self.second, self.first + (order - 1.0) * self.step])
-            largest = float(bound(points))
-            if not largest >= 0.0:
-                raise NumericalFailure(f"hessian_bound must return a number >= 0, got {largest!r}")
-        else:
-            assert bound is not None
-            largest = bound
-        return float(order / 2 * (self.step**2).sum(axis=1).max() * largest * (1 + _ROUNDING))
+            try:
+                bound = float(bound(np.concatenate([self.second, blend])))
+            except Exception as error:
+                raise NumericalFailure(
+                    f"hessian_bound must return a number >= 0, but failed: {type(error).__name__}: {error}"
+                ) from error
+            if not bound >= 0.0:
+                raise NumericalFailure(f"hessian_bound must return a number >= 0, got {bound!r}")
+        ends, shares = np.concatenate([self.second, blend]), np.linspace(0.0, 1.0, _WAY_POINTS)[:, None, None]
+        ways = np.concatenate(
+            [self.second + shares * (blend - self.second), ends + shares * (ends.mean(axis=0) - ends)], axis=1
+        )
+        points = ways.reshape(-1, blend.shape[1])
+        hessians = self._normalizer.hessians(points)
+        known = np.isfinite(hessians).all(axis=(1, 2))
+        largest = np.linalg.eigvalsh(hessians[known])[:, -1]
+        if not largest.max(initial=0.0) <= bound * (1 + _HESSIAN_TOLERANCE):
+            raise ValueError(
+                "hessian_bound must be at least the largest eigenvalue of the Hessian, which is "
+                f"{largest.max():.6g} at {_readable(points[known][largest.argmax()])}, got {bound:.6g}; correct "
+                "hessian_bound or the hessian of the normalizer"
+            )
+        return float(bound)
 
     def _largest(self, orders: FloatArray) -> FloatArray:
         """Largest divergence of all pairs at orders of shape (orders,).

@@ -116,7 +116,8 @@ def _describe(columns: Columns) -> Statement:
             findings += [Finding(f"end of regime I, {name}", float(first.max()))]
         else:
             least = float((rows["upper"] / rows["epsilon"]).max())
-            words += f"there is no regime I, since the draws cost at most {least:.1%} of ε, and regime III begins at "
+            why = "since the draws" if least < SHARE else "and the draws"
+            words += f"there is no regime I, {why} cost at most {least:.1%} of ε, and regime III begins at "
             words += f"ε = {starts:.3g}"
             findings += [Finding(f"largest share, {name}", least)]
         proved = rows["epsilon"][rows["closed_form"] >= SHARE * rows["epsilon"]]
@@ -127,9 +128,9 @@ def _describe(columns: Columns) -> Statement:
         findings += [Finding(f"start of regime III, {name}", starts)]
     sentence = (
         f"Cost of N Bernoulli draws with probabilities in [c, 1 − c], Rényi divergences of order {ORDER:g}. In "
-        f"regime I the draws cost at least {SHARE:.0%} of ε, in regime III at least {SHARE:.0%} of the asymptote N "
-        f"r(c); regime II is the rest. {'. '.join(parts)}. All bounds are computed; the cost of the worst mechanism "
-        "lies between the lower and the upper bound."
+        f"regime I the lower bound of Theorem 4 is at least {SHARE:.0%} of ε, in regime III at least {SHARE:.0%} of "
+        f"the asymptote N r(c); regime II is the rest. {'. '.join(parts)}. All bounds are computed; the cost of the "
+        "worst mechanism lies between the lower and the upper bound, so that its regimes I and III may be larger."
     )
     return Statement(sentence, tuple(findings))
 

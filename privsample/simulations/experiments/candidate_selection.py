@@ -120,13 +120,21 @@ def _describe(columns: Columns) -> Statement:
     better = float((one[EXPONENTIAL]["loss"] - one[FLIP]["loss"]).min())
     worse = float((many[FLIP]["loss"] - many[EXPONENTIAL]["loss"]).min())
     best = float((one[BEST]["loss"] - one[EXPONENTIAL]["loss"]).min())
+    found = (
+        compared("exponential - flip, least", better),
+        compared("best - exponential, least", best),
+        compared("composed flip - exponential, least", worse),
+    )
+    order = ", in this order at every ε shown"
+    alone_order = order if found[0].compared and found[1].compared else ""
+    composed_order = ", whose bounded range composes better" if found[2].compared else ""
     sentence = (
         f"One selection of the fullest bin, at pure ε = {epsilon:.2f}: the count of the selected bin lies below the "
         f"largest by {alone[FLIP]:.2f} records on average for permute-and-flip, by {alone[EXPONENTIAL]:.2f} for the "
-        f"exponential mechanism, and by {alone[BEST]:.2f} for the best of K runs with K geometric and E K = {RUNS:g}, "
-        f"in this order at every ε shown. {SELECTIONS} selections that cost ε = {_COMPARED_TOTAL:g} at δ = {DELTA:g} "
-        f"together: {together[EXPONENTIAL]:.2f} records for the exponential mechanism, whose bounded range composes "
-        f"better, and {together[FLIP]:.2f} for permute-and-flip, in this order at every ε shown."
+        f"exponential mechanism, and by {alone[BEST]:.2f} for the best of K runs with K geometric and E K = {RUNS:g}"
+        f"{alone_order}. {SELECTIONS} selections that cost ε = {_COMPARED_TOTAL:g} at δ = {DELTA:g} "
+        f"together: {together[EXPONENTIAL]:.2f} records for the exponential mechanism{composed_order}, and "
+        f"{together[FLIP]:.2f} for permute-and-flip{order if composed_order else ''}."
     )
     return Statement(
         sentence,
@@ -134,9 +142,7 @@ def _describe(columns: Columns) -> Statement:
             Finding("pure epsilon", epsilon),
             *(Finding(f"one, {name}", found) for name, found in alone.items()),
             *(Finding(f"composed, {name}", found) for name, found in together.items()),
-            compared("exponential - flip, least", better),
-            compared("best - exponential, least", best),
-            compared("composed flip - exponential, least", worse),
+            *found,
         ),
     )
 

@@ -76,7 +76,9 @@ def bars(
         axes.grid(visible=False, axis="y")
 
 
-def weeks(figure: Any, names: Sequence[str], states: NDArray[np.int64], shares: Sequence[float]) -> None:
+def weeks(
+    figure: Any, names: Sequence[str], states: NDArray[np.int64], shares: Sequence[float], epsilon: float
+) -> None:
     """Plot the state of each week, one row for each region, (regions, weeks); `shares` are the legend's numbers."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
@@ -102,7 +104,7 @@ def weeks(figure: Any, names: Sequence[str], states: NDArray[np.int64], shares: 
         Patch(color=colour, label=f"state {k + 1}: {share:.1%} late")
         for k, (colour, share) in enumerate(zip(_STATES, shares, strict=False))
     ]
-    words = "flights an hour late or cancelled in the records, in the weeks of each state"
+    words = f"state by the private release (ε = {epsilon:g}), and its mean share of flights an hour late or cancelled"
     figure.legend(handles=keys, loc="outside upper center", ncols=count, title=words, title_fontsize=9)
 
 
@@ -111,12 +113,27 @@ def ties(figure: Any, epsilons: Sequence[float], gaps: NDArray[Any], errors: NDA
     axes = figure.subplots()
     axes.axhline(0.0, color=GREY, linewidth=1)
     axes.errorbar(epsilons, gaps, yerr=2 * errors, fmt="o-", color=BLUE, capsize=3, markersize=4)
-    axes.set(
-        xscale="log", xlabel="ε (nats)", ylabel="common - own probabilities:\nheld-out log likelihood per flight (nats)"
-    )
+    axes.set(xscale="log", xlabel="ε (nats)", ylabel="difference in held-out\nlog likelihood per flight (nats)")
     axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
     axes.minorticks_off()
-    axes.set_title("above zero: common probabilities are better (bars: ± 2 standard errors)", fontsize=9)
+    low, high = float((gaps - 2 * errors).min()), float((gaps + 2 * errors).max())
+    room = 0.3 * max(high, -low, high - low)  # for the two lines of text beside zero
+    axes.set_ylim(min(low, -room) - room / 4, max(high, room) + room / 4)
+    for side, words, align in (
+        (1, "common probabilities of all carriers", "bottom"),
+        (-1, "own probabilities of each carrier", "top"),
+    ):
+        axes.annotate(
+            f"{words} predict better",
+            (1.0, 0.0),
+            xycoords=("axes fraction", "data"),
+            xytext=(-4, 4 * side),
+            textcoords="offset points",
+            ha="right",
+            va=align,
+            fontsize=9,
+        )
+    axes.set_title("common less own probabilities; bars: ± 2 standard errors over splits", fontsize=9)
 
 
 def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:

@@ -89,7 +89,7 @@ def _assignments(seed: int = 61) -> Result:
     return Result(
         columns=columns,
         describe=_of_assignments,
-        plot=lambda figure: gibbs_plots.weeks(figure, year.names, states.reshape(-1, WEEKS), shares),
+        plot=lambda figure: gibbs_plots.weeks(figure, year.names, states.reshape(-1, WEEKS), shares, EPSILON),
     )
 
 
@@ -109,17 +109,19 @@ def _of_assignments(columns: Columns) -> Statement:
     chance = float(sum((kind.mean()) ** 2 for kind in kinds))
     pairs = np.array([(one == two).mean() for k, one in enumerate(weekly) for two in weekly[:k]])
     same = float(pairs.mean())
-    together = compared("two carriers in one state - chance", same - chance, float(pairs.std() / carriers**0.5))
+    spread = float(pairs.std() / carriers**0.5)
+    together = compared("two carriers in one state - chance", same - chance, spread)
+    apart = compared("chance - two carriers in one state", chance - same, spread)
+    against = "more than" if together.compared else "less than" if apart.compared else "no clear difference from"
     return Statement(
         f"One hidden Markov chain with {STATES} states for each of {carriers} carriers and {weekly.shape[1]} weeks, "
-        f"with common probabilities, from histograms with discrete Laplace noise, total ε = {EPSILON:g}. Shares of "
-        f"flights an hour late or cancelled in the records: {words}"
+        f"with common probabilities, from histograms with discrete Laplace noise, total ε = {EPSILON:g}. Mean weekly "
+        f"share of flights an hour late or cancelled in the records: {words}"
         + (", so that the states distinguish delays" if rise.compared else "")
         + f". In {carriers - len(fixed)} carriers the state changes during the year. In the same week "
-        f"two carriers are in the same state in {same:.0%} of the cases, "
-        + (f"more than the {chance:.0%}" if together.compared else f"no clear difference from the {chance:.0%}")
-        + " of independent states in the same proportions. The thesis has one chain for each region of a war.",
-        (rise, together),
+        f"two carriers are in the same state in {same:.0%} of the cases, {against} the {chance:.0%} of independent "
+        "states in the same proportions. The thesis has one chain for each region of a war.",
+        (rise, apart if apart.compared else together),
     )
 
 

@@ -174,8 +174,8 @@ def _describe(columns: Columns) -> Statement:
         f"Without strong convexity each doubling of d multiplies the number by {growth:.2f}, from "
         f"{table['steps_convex'][0]:,.0f} to {table['steps_convex'][-1]:,.0f}. Descents from a "
         f"uniform start were drawn: the excess of the objective over "
-        f"its minimum, averaged over the dimensions, is {ratio:.2f} ± {error:.2f} times that of the same descents "
-        "without noise.",
+        f"its minimum, averaged over the dimensions, is {ratio:.2f} ± {2 * error:.2f} (two standard errors) times that "
+        "of the same descents without noise.",
         (
             Finding("steps, first", float(table["steps"][0])),
             Finding("steps, last", float(table["steps"][-1])),
@@ -202,8 +202,14 @@ def _plot(figure: Any, columns: Columns) -> None:
         ("excess", BLUE, "private, with public steps"),
         ("excess_without_noise", GREEN, "the same without noise"),
     ):
-        right.errorbar(sizes, columns[name], columns[f"{name}_error"], color=colour, marker="o", capsize=2, label=label)
-    right.set(xlabel="dimension", ylabel="excess of the objective", title="from a uniform start", ylim=(0, None))
+        bars = 2 * np.asarray(columns[f"{name}_error"], dtype=float)
+        right.errorbar(sizes, columns[name], bars, color=colour, marker="o", capsize=2, label=label)
+    right.set(
+        xlabel="dimension",
+        ylabel="excess of the objective",
+        title="from a uniform start, ± 2 standard errors",
+        ylim=(0, None),
+    )
     right.set_xscale("log")
     right.legend()
 

@@ -63,6 +63,22 @@ def test_data_of_a_wrong_shape_cost_nothing_where_they_can_be_checked_first(made
     assert ledger.release(answers, [0, 1, 1, 0])["answers"].shape == (1, 4)
 
 
+@pytest.mark.parametrize("data", [None, 5, np.nan, 1j, len, object()])
+def test_what_is_no_data_at_all_costs_nothing(made, data):
+    ledger = made(relation=ReplaceOne(n=4))
+    with pytest.raises(SchemaError):
+        ledger.release(posterior(4), data)
+    assert ledger.history() == ()
+
+
+def test_a_stream_is_not_read_before_it_is_paid_for(made):
+    """It could be read once only, so a wrong one is an expense that is wasted."""
+    ledger = made(relation=ReplaceOne(n=4))
+    with pytest.raises(SchemaError):
+        ledger.release(posterior(4), iter([0, 1]))
+    assert len(ledger.history()) == 1
+
+
 def test_a_share_is_a_target_and_all_its_releases_fit(made):
     ledger = made()
     ledger.spend(pure(0.2))
