@@ -91,7 +91,9 @@ class BetaRows(CurveRows):
 
     def block_bounds(self, blocks: list[Block], epsilon: FloatArray) -> FloatArray:
         """Log delta of the pair with the fewest records of both kinds in each block, which dominates all others."""
-        low, high, least = (np.array(column) for column in zip(*[(b.low, b.high, b.least) for b in blocks], strict=True))
+        low, high, least = (
+            np.array(column) for column in zip(*[(b.low, b.high, b.least) for b in blocks], strict=True)
+        )
         return self._worst_order(low, np.maximum(least - high, least / 2), epsilon)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.accounting.loss.rows import Rows
 
-_MOST_BLOCKS, _PARTS = 6000, 4  # largest number of blocks; parts into which sizes, and sums, of a block are split
+_MOST_BLOCKS, _PARTS = 60_000, 4  # largest number of blocks; parts into which sizes, and sums, of a block are split
 _GROWTH = 1.3  # ratio of the largest to the smallest size of a first block
 
 
@@ -87,9 +87,7 @@ class _Search:
             least = float(self.sizes[start])
             end = max(int(np.searchsorted(self.sizes, _GROWTH * least, side="right")), start + 1)
             most = float(self.sizes[end - 1])
-            blocks += [
-                Block(start, end, least, most, low, high) for low, high in self.family.first_sums(least, most)
-            ]
+            blocks += [Block(start, end, least, most, low, high) for low, high in self.family.first_sums(least, most)]
             start = end
         return blocks
 

@@ -74,6 +74,10 @@ class TruncatedBetaRows(CurveRows):
 
         return self._least(rows, epsilon, certified)
 
+    def loose_log_delta(self, rows: Rows, epsilon: FloatArray) -> FloatArray:
+        """The closed forms alone."""
+        return self.closed.log_delta(rows, epsilon)
+
     def _least(
         self, rows: Rows, epsilon: FloatArray, curves: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
@@ -199,23 +203,25 @@ class TruncatedBetaRows(CurveRows):
 
     def _found(self, others: FloatArray, epsilon: FloatArray) -> FloatArray:
         """The largest log delta of each size over a few sums around the best ones of a local search."""
-        points = epsilon.shape[1]
+        points, result = epsilon.shape[1], np.full(epsilon.shape, -np.inf)
         chosen = np.unique(np.linspace(0, points - 1, min(points, _REPRESENTATIVE)).astype(int))
-        best = np.stack([self._best_sums(others, epsilon[:, [at]]) for at in chosen], axis=1)
-        low, high = best.min(axis=1), best.max(axis=1)
-        sums = np.round(low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, _WINDOW if points > 1 else 1))
-        size, place = np.nonzero(np.append(np.ones((len(sums), 1), dtype=bool), np.diff(sums, axis=1) > 0, axis=1))
-        s = sums[size, place]
-        values = self._worst_order(s, others[size] - s, s, others[size] - s, epsilon[size])
-        result = np.full(epsilon.shape, -np.inf)
-        np.maximum.at(result, size, values)
+        middle = np.floor(others / 2)
+        for first, last in ((np.zeros(len(others)), middle), (middle, others)):  # each half has a local maximum
+            best = np.stack([self._best_sums(others, first, last, epsilon[:, [at]]) for at in chosen], axis=1)
+            low, high = best.min(axis=1), best.max(axis=1)
+            sums = np.round(low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, _WINDOW if points > 1 else 1))
+            new = np.append(np.ones((len(sums), 1), dtype=bool), np.diff(sums, axis=1) > 0, axis=1)
+            size, place = np.nonzero(new)
+            s = sums[size, place]
+            values = self._worst_order(s, others[size] - s, s, others[size] - s, epsilon[size])
+            np.maximum.at(result, size, values)
         return result
 
-    def _best_sums(self, others: FloatArray, epsilon: FloatArray) -> FloatArray:
-        """The sums with the largest log delta that a local search finds at one epsilon for each size."""
+    def _best_sums(self, others: FloatArray, first: FloatArray, last: FloatArray, epsilon: FloatArray) -> FloatArray:
+        """The sums from first to last with the largest log delta found by a local search at one epsilon."""
         every = np.arange(len(others))
-        sums = np.round(others[:, None] * np.linspace(0.0, 1.0, _COARSE))
-        spacing, best, value = others / (_COARSE - 1), np.zeros(len(others)), np.full(len(others), -np.inf)
+        sums = np.round(first[:, None] + (last - first)[:, None] * np.linspace(0.0, 1.0, _COARSE))
+        spacing, best, value = (last - first) / (_COARSE - 1), first, np.full(len(others), -np.inf)
         while True:
             flat = sums.ravel()
             rest = np.repeat(others, sums.shape[1]) - flat
@@ -224,11 +230,11 @@ class TruncatedBetaRows(CurveRows):
             at = found.argmax(axis=1)
             better = found[every, at] > value
             best, value = np.where(better, sums[every, at], best), np.maximum(value, found[every, at])
-            if spacing.max() <= 1.0:
+            if spacing.max() <= 0.5:
                 return best
             spacing = spacing / 2
             moves = np.maximum(np.round(spacing), 1.0)[:, None] * np.array([-1.0, 1.0])
-            sums = np.clip(best[:, None] + moves, 0.0, others[:, None])
+            sums = np.clip(best[:, None] + moves, first[:, None], last[:, None])
 
 
 def _log_density(a: FloatArray, b: FloatArray, y: FloatArray) -> FloatArray:

@@ -172,7 +172,9 @@ class SizeMixturePair(SubsampledPair):
                 continue
             done[rows] = True
             inner = inner_epsilon(epsilon[open_], self.rates[rows, None])
-            terms = scale[rows, None] + curves(rows, inner)
+            # the rarest sizes count by a looser bound, which is cheap
+            values = curves(rows, inner) if least > -np.inf else self.curves.loose_log_delta(rows, inner)
+            terms = scale[rows, None] + values
             total[open_] = np.logaddexp(total[open_], np.logaddexp.reduce(terms, axis=0))
             rest = np.logaddexp.reduce(scale[~done], initial=-np.inf)
             complete = open_ & (rest < total - _NEGLIGIBLE)
