@@ -58,6 +58,10 @@ class CurveRows(Memo, ABC):
         """An approximation of `log_delta` that guides searches and is never reported; by default `log_delta`."""
         return self.log_delta(rows, epsilon)
 
+    def loose_log_delta(self, rows: Rows, epsilon: FloatArray) -> FloatArray:
+        """An upper bound on `log_delta` that may be looser and cheaper; by default `log_delta`."""
+        return self.log_delta(rows, epsilon)
+
 
 @frozen_value
 class GaussianRows(CurveRows):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 
 from privsample._checks import FloatArray, nonnegative_integer, number, positive, positive_integer
 from privsample._logspace import half_square, resolved
@@ -24,6 +25,7 @@ from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
+from privsample.accounting.posterior.truncated_sizes import TruncatedBetaRows
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
 from privsample.distributions.parametric.truncated import tempered_shape
@@ -205,10 +207,19 @@ class TemperedAccountant(Accountant):
         return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
 
     def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
-        """The closed forms for the smallest size of each range."""
-        if self._exact_family is not None:
-            return None
-        return TemperedRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
+        """The closed forms for the smallest size of each range, and for Bernoulli records the maxima over all sums."""
+        closed = TemperedRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
+        if (family := self._exact_family) is None:
+            return closed
+        return TruncatedBetaRows(
+            a=family.a,
+            b=family.b,
+            step=family.step,
+            half=float(special.logit(family.high)),
+            others=np.array([max(low, 1) - 1.0 for low, _ in sizes]),
+            last=np.array([high - 1.0 for _, high in sizes]),
+            closed=closed,
+        )
 
     def group(self, size: int) -> Self:
         """The account of groups of `size` records: neighbouring posteriors lie `size` times as far apart."""

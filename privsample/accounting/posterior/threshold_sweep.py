@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp, log_gamma_growth
-from privsample.accounting.curves.quadrature import log_integral
+from privsample.accounting.curves.quadrature import LogFunctions, Rows, log_integral
 from privsample.accounting.posterior.beta import beta_log_delta, log_beta_density
 from privsample.accounting.posterior.pairs import add_rounding_error
 
@@ -89,41 +89,51 @@ def _swept_rows(
     every = np.arange(len(z))
     first = inside.argmax(axis=1)
     z = np.clip(z, z[every, first][:, None], z[every, last][:, None])
-    from_last, shifted = _tails(a, b, step, z[every, last])
+
+    def density(at: Rows, points: FloatArray) -> FloatArray:
+        return log_beta_density((a + step)[at], b[at], points)
+
+    def beyond(at: Rows, u: FloatArray) -> FloatArray:
+        return density(at, z[at, last[at], None] + u)
+
+    excess = log_integral(lambda at, u: beyond(at, u) + log1mexp(-step * u), len(z), noise=_SETTLED)
+    kept = log_integral(lambda at, u: beyond(at, u) - step * u, len(z), noise=_SETTLED)
+    total, _ = sums_of_panels(density, step, z, excess, kept)
+    return np.where(inside, total, np.inf)
+
+
+def sums_of_panels(
+    log_density: LogFunctions, step: float, z: FloatArray, last_excess: FloatArray, last_kept: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Log of the integrals beyond each threshold of p (1 - e^(-step (y - z))) and of p e^(-step (y - z)), rounded up.
+
+    `z`, shape (rows, points), does not decrease along a row. `last_excess` and `last_kept`, shape (rows,), are the two
+    integrals at the last thresholds. +inf where two rules do not agree. Step 4 of the note.
+    """
     left, right = z[:, :-1], z[:, 1:]
-    plain, excess, settled = _panels(a, b, step, left, right)
-    # plain: log of the integral of p e^(-step (z - left)); in absolute form the integrals of p e^(-step z) add up
+    plain, excess, settled = _panels(log_density, step, left, right)
+    # in the form of integrals of p e^(-step y) the panels add up
     start = -step * z
-    masses = np.concatenate([plain + start[:, :-1], (shifted + start[:, -1])[:, None]], axis=1)
-    above = np.logaddexp.accumulate(masses[:, ::-1], axis=1)[:, ::-1] - start
+    masses = np.concatenate([plain + start[:, :-1], (last_kept + start[:, -1])[:, None]], axis=1)
+    above = np.logaddexp.accumulate(masses[:, ::-1], axis=1)[:, ::-1] - start + _RELATIVE_ERROR
     with np.errstate(divide="ignore"):
         carried = log1mexp(-step * (right - left)) + above[:, 1:]
-    terms = np.concatenate([np.logaddexp(excess, carried), from_last[:, None]], axis=1)
+    terms = np.concatenate([np.logaddexp(excess, carried), last_excess[:, None]], axis=1)
     total = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1] + _RELATIVE_ERROR
     open_ = np.append(~settled, np.zeros((len(z), 1), dtype=bool), axis=1)
     tainted = np.logical_or.accumulate(open_[:, ::-1], axis=1)[:, ::-1]
-    return np.where(inside & ~tainted, total, np.inf)
-
-
-def _tails(a: FloatArray, b: FloatArray, step: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Log of the integrals beyond z of p (1 - e^(-step (y - z))) and of p e^(-step (y - z)), shape (rows,)."""
-
-    def density(at: NDArray[np.intp], u: FloatArray) -> FloatArray:
-        return log_beta_density((a + step)[at], b[at], z[at, None] + u)
-
-    excess = log_integral(lambda at, u: density(at, u) + log1mexp(-step * u), len(z), noise=_SETTLED)
-    return excess, log_integral(lambda at, u: density(at, u) - step * u, len(z), noise=_SETTLED)
+    return np.where(tainted, np.inf, total), np.where(tainted, np.inf, above)
 
 
 def _panels(
-    a: FloatArray, b: FloatArray, step: float, left: FloatArray, right: FloatArray
+    log_density: LogFunctions, step: float, left: FloatArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Log of the integrals over [left, right] of p e^(-step (z - left)) and p (1 - e^(-step (z - left))), rounded up.
 
     The third array tells whether two rules agree. Panels are divided where the density changes much.
     """
-    shape, width = left.shape, right - left
-    ends = [log_beta_density(a + step, b, edge) for edge in (left, right)]
+    shape, width, every = left.shape, right - left, np.arange(len(left))
+    ends = [log_density(every, edge) for edge in (left, right)]
     parts = np.ceil(np.maximum(np.abs(ends[1] - ends[0]) / _DECREASE, width / _WIDTH))
     parts = np.clip(parts, 1, _MOST_PANELS).astype(int)
     plain, excess, settled = np.full(shape, -np.inf), np.full(shape, -np.inf), np.ones(shape, dtype=bool)
@@ -131,15 +141,15 @@ def _panels(
         at, point = np.nonzero((parts == count) & (width > 0.0))
         if not at.size:
             continue
-        share = (np.arange(count)[:, None] + _NODES) / count
-        u = width[at, point, None, None] * share
-        log_p = log_beta_density((a + step)[at, :, None], b[at, :, None], left[at, point, None, None] + u)
-        top = log_p.max(axis=(1, 2))
-        p = np.exp(log_p - top[:, None, None])
-        kept = np.exp(-step * u)
+        share = ((np.arange(count)[:, None] + _NODES) / count).ravel()
+        u = width[at, point, None] * share
+        log_p = log_density(at, left[at, point, None] + u)
+        top = log_p.max(axis=1)
+        p = np.exp(log_p - top[:, None])
         scale = np.log(width[at, point] / count / 2) + top
-        for values, found in ((p * kept, plain), (p * -np.expm1(-step * u), excess)):
-            fine, coarse = values[..., :_SPLIT] @ _FINE[1], values[..., _SPLIT:] @ _COARSE[1]
+        for values, found in ((p * np.exp(-step * u), plain), (p * -np.expm1(-step * u), excess)):
+            by_part = values.reshape(len(at), count, len(_NODES))
+            fine, coarse = by_part[..., :_SPLIT] @ _FINE[1], by_part[..., _SPLIT:] @ _COARSE[1]
             total, gap = fine.sum(axis=1), np.abs(fine - coarse).sum(axis=1)
             found[at, point] = scale + np.log(total + gap)
             settled[at, point] &= gap <= _SETTLED * total

@@ -11,6 +11,7 @@ from privsample._checks import FloatArray
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.chord_moments import renyi_from_chords
 from privsample.accounting.curves.chords import CurveChords
+from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.pair import delta_below_zero
@@ -25,8 +26,9 @@ _WEIGHTS = (
     -np.inf,
 )  # relative log weights at which the next sizes are evaluated, if still needed
 _NEGLIGIBLE = 25.0  # sizes of total relative weight e^-25 count as if their deltas were 1
-_TABLE_COST, _TABLE_SIZES = 4e6, (1024, 2048)  # cost of the table of the curve; its least and largest size
+_TABLE_COST, _TABLE_SIZES = 4e6, (400, 2048)  # cost of the table of the curve; its least and largest size
 _INTEGRAL, _CHORDS = 2e3, 50.0  # cost of one value of the Rényi curve in values of the curve, and by chords
+_NEAR, _ATTEMPTS = 1e-4, 8  # relative step for the slope of a curve; steps towards a certified epsilon
 _BLOCK = 1 << 18  # values that are held at once
 RowCurves = Callable[[Rows, FloatArray], FloatArray]
 
@@ -130,6 +132,25 @@ class SizeMixturePair(SubsampledPair):
         """The same with the approximate curves of the sizes."""
         return self._both_signs(self.curves.approx_log_delta, epsilon)
 
+    def least_epsilon(self, log_delta: float) -> float:
+        """Smallest epsilon at which the curve is found to be at most a given delta.
+
+        The root of the approximate curve is moved by the distance of the two curves until the certified one confirms.
+        """
+
+        def approx(epsilon: FloatArray) -> FloatArray:
+            return self.approx_log_delta(epsilon)
+
+        epsilon = least_epsilon(approx, approx, log_delta)
+        for attempt in range(_ATTEMPTS):
+            excess = float(self.log_delta(np.array([epsilon]))[0]) - log_delta if np.isfinite(epsilon) else 0.0
+            if excess <= 0.0:
+                return epsilon
+            ahead = epsilon * (1 + _NEAR) + _NEAR
+            fall = float(-np.diff(approx(np.array([epsilon, ahead])))[0])
+            epsilon += max(excess * 1.1, 1e-12) * (ahead - epsilon) / max(fall, 1e-6) * 2.0**attempt
+        return SubsampledPair.least_epsilon(self, log_delta)
+
     def _both_signs(self, curves: RowCurves, epsilon: FloatArray) -> FloatArray:
         """log delta at any real epsilon; for negative epsilon from the identity for a pair that is its own reverse."""
         e = np.asarray(epsilon, dtype=np.float64)
@@ -151,7 +172,9 @@ class SizeMixturePair(SubsampledPair):
                 continue
             done[rows] = True
             inner = inner_epsilon(epsilon[open_], self.rates[rows, None])
-            terms = scale[rows, None] + curves(rows, inner)
+            # the rarest sizes count by a looser bound, which is cheap
+            values = curves(rows, inner) if least > -np.inf else self.curves.loose_log_delta(rows, inner)
+            terms = scale[rows, None] + values
             total[open_] = np.logaddexp(total[open_], np.logaddexp.reduce(terms, axis=0))
             rest = np.logaddexp.reduce(scale[~done], initial=-np.inf)
             complete = open_ & (rest < total - _NEGLIGIBLE)
