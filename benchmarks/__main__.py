@@ -9,6 +9,7 @@ from benchmarks import (
     composition,
     costs,
     draws,
+    epochs,
     gibbs,
     imports,
     peers,
@@ -39,6 +40,7 @@ ALL = {
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
+    "epochs": epochs.rows,
 }
 
 

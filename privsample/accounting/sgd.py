@@ -257,9 +257,14 @@ class SGDAccountant(Accountant):
             sensitivity=max(shift, LEAST_LOSS), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
         )
 
+    @property
+    def _one_position(self) -> bool:
+        """True if all records are charged as one position: in a given order, or if every step reads all of them."""
+        return self.order == "given" or self.steps_per_epoch == 1
+
     def group(self, size: int) -> Accountant:
-        """Groups of `size` records; `size` times the shift if the order is as given, else the general bound."""
-        if self.order != "given" or (self.contraction == 0.0 and self.public_tail):
+        """Groups of `size` records; `size` times the shift for given orders and full batches, else the general bound."""
+        if not self._one_position or (self.contraction == 0.0 and self.public_tail):
             return Accountant.group(self, size)
         size = positive_integer(size=size)
         shift = min(size, self.n) * max(float(self._shift(0)), LEAST_LOSS) * _UP
@@ -276,7 +281,7 @@ class SGDAccountant(Accountant):
         if self.contraction == 0.0 and self.public_tail:
             return binary_pair(0.0)  # a step with contraction 0 does not depend on the state before it
         worst = max(float(self._shift(0)), LEAST_LOSS)
-        if self.order == "given" or self.steps_per_epoch == 1:
+        if self._one_position:
             return GaussianPair(mu=worst)
         ends = np.unique(np.floor(np.geomspace(1.0, self.steps_per_epoch, _BINS)).astype(np.int64))
         later = np.append(0, ends[:-1])  # steps after the last one of the bin; the first bin is the last step alone

@@ -314,3 +314,5 @@ def test_groups_of_a_given_order_have_multiples_of_the_shift():
     assert made.group(2).rdp(2.0) == pytest.approx(4 * made.rdp(2.0), rel=1e-9)
     assert made.group(2).relation == made.relation.group(2)
     assert made.group(10**6).rdp(2.0) == made.group(10).rdp(2.0)
+    full = account(batch=10, epochs=3)
+    assert full.group(3).rdp(2.0) == pytest.approx(9 * full.rdp(2.0), rel=1e-9)
