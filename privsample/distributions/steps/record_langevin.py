@@ -70,7 +70,7 @@ def clipping_weights(rows: FloatArray, clip: float) -> FloatArray:
     overflow or vanish are shortened by `within_norm`, which scales them first.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
-    vanished = squares < 1e-280 if clip < 1e-130 else np.zeros(len(rows), dtype=bool)
+    vanished = (squares < 1e-280) & (clip < 1e-130)
     far = np.flatnonzero(~(squares < np.inf) | vanished)
     if len(far):
         rows[far] = within_norm(np.where(np.isfinite(rows[far]).all(axis=1)[:, None], rows[far], 0.0), clip)

@@ -72,6 +72,7 @@ NAMES = {
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
     "logistic-accuracy": "logistic_accuracy:ACCURACY",
+    "langevin-model": "langevin_model:EXPERIMENT",
     "composed-draws": "composed_draws:EXPERIMENT",
     "candidate-selection": "candidate_selection:EXPERIMENT",
 }
