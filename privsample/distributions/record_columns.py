@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, flag, interval, mapping, positive_integer
+from privsample._checks import FloatArray, flag, interval, listed, mapping, positive_integer
 from privsample._data import category_names, chunks, codes_of_names
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.rows import table
@@ -54,8 +54,7 @@ class RecordColumn:
         if self.width is not None:
             set_fields(self, width=positive_integer(width=self.width))
         set_fields(self, integer=flag(integer=self.integer))
-        names = tuple(self.names) if isinstance(self.names, (list, tuple, np.ndarray)) else self.names
-        if len(names):
+        if names := listed(names=self.names):
             if self.bounds not in (None, (0, len(names) - 1)) or self.width is not None or len(names) < 2:
                 raise ValueError("names must be at least two, and be given without width and bounds")
             set_fields(self, names=category_names(names, len(names)), integer=True, bounds=(0.0, len(names) - 1.0))

@@ -1,6 +1,7 @@
 """Langevin draws for PyMC models: steps, accounts, audits, bad data, files, and draws near the posterior."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pymc as pm
@@ -85,11 +86,31 @@ def test_a_failing_record_counts_as_zero_and_changes_no_other():
             raise np.linalg.LinAlgError("singular matrix")
         return records["y"][:, None] * states
 
-    states, records = np.ones((6, 2)), {"y": np.arange(6.0)}
-    found = record_langevin.clipped_gradients(gradients, states, records, 2.0)
-    expected = np.minimum(np.arange(6.0), 2**0.5)[:, None] * np.ones(2)
-    expected[3] = 0.0
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    found = record_langevin.record_gradients(gradients, np.ones((6, 2)), {"y": np.arange(6.0)})
+    assert np.isnan(found[3]).all()
+    assert (np.delete(found, 3, axis=0) == np.delete(np.arange(6.0), 3)[:, None]).all()
+    total = record_langevin.clipped_sums(
+        gradients, np.ones((1, 2)), {"y": np.arange(6.0)}, clip=2.0, rate=1.0, rng=None
+    )
+    np.testing.assert_allclose(total, [[1 + 3 * 2**0.5] * 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("clip", [1e-300, 1e-3, 1.0, 1e300])
+def test_no_clipped_row_is_too_long(clip):
+    """Rows of all lengths, also where squares overflow or vanish, against exact arithmetic."""
+    rng = np.random.default_rng(6)
+    rows = rng.standard_normal((400, 5)) * 10.0 ** rng.uniform(-320, 308, (400, 1))
+    rows[:4] = [[np.nan] * 5, [np.inf] * 5, [0.0] * 5, [1.0, np.nan, 2.0, 3.0, 4.0]]
+    given = rows.copy()
+    weights = record_langevin.clipping_weights(rows, clip)
+    assert ((weights >= 0) & (weights <= 1)).all()
+    for row, weight, before in zip(rows, weights, given, strict=True):
+        square = sum(Fraction(entry) ** 2 for entry in (weight * row).tolist())
+        assert square <= Fraction(clip) ** 2
+        if clip > 1e-9 and np.isfinite(before).all() and square < Fraction(clip) ** 2 * Fraction(999, 1000):
+            assert weight * row == pytest.approx(before, rel=1e-14)
+        if not np.isfinite(before).all():
+            assert (row == 0).all()
 
 
 def test_large_data_in_parts(monkeypatch):
@@ -164,7 +185,7 @@ def _half_the_noise(monkeypatch):
 
 
 def _no_clipping(monkeypatch):
-    monkeypatch.setattr(record_langevin, "within_norm", lambda rows, norm: rows)
+    monkeypatch.setattr(record_langevin, "clipping_weights", lambda rows, clip: np.ones(len(rows)))
 
 
 def _start_at_the_mode(monkeypatch):

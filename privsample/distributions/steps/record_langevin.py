@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample.distributions.rows import within_norm
 
+_EPS = float(np.finfo(np.float64).eps)
 _CELLS = 1 << 17  # numbers of one array at a time: larger arrays leave the processor's cache
 
 Records = Mapping[str, NDArray[Any]]
@@ -36,22 +38,45 @@ def clipped_sums(
     deep = max(1, most // max(size, 1))
     total = np.zeros((chains, width))
     for first in range(0, chains, deep):
+        some = states[first : first + deep]
         for start in range(0, size, most):
-            shape = min(deep, chains - first), min(most, size - start)
-            taken = rng.random(shape) < rate if rate < 1.0 else np.ones(shape, dtype=bool)
-            taken &= np.isfinite(states[first : first + deep]).all(axis=1)[:, None]  # no gradient is finite elsewhere
-            chain, record = np.nonzero(taken)
-            part = {name: array[start + record] for name, array in records.items()}
-            found = clipped_gradients(gradients, states[first + chain], part, clip)
-            np.add.at(total, first + chain, found)
+            part = {name: array[start : start + most] for name, array in records.items()}
+            total[first : first + deep] += _part_of_sums(gradients, some, part, clip=clip, rate=rate, rng=rng)
     return total
 
 
-def clipped_gradients(gradients: Gradients, states: FloatArray, records: Records, clip: float) -> FloatArray:
-    """The gradient of each pair of a state and a record, clipped to norm `clip`, or 0 if it is not finite."""
-    found = record_gradients(gradients, states, records)
-    found[~np.isfinite(found).all(axis=1)] = 0.0
-    return within_norm(found, clip)
+def _part_of_sums(
+    gradients: Gradients, states: FloatArray, records: Records, *, clip: float, rate: float, rng: np.random.Generator
+) -> FloatArray:
+    """`clipped_sums` for as many chains and records as fit into memory together."""
+    size, shape = len(next(iter(records.values()))), states.shape
+    if rate < 1.0:
+        chain, record = np.nonzero(rng.random((len(states), size)) < rate)
+    else:
+        chain, record = np.divmod(np.arange(len(states) * size), size)
+    found = record_gradients(gradients, states[chain], {name: array[record] for name, array in records.items()})
+    weights = clipping_weights(found, clip)
+    if rate == 1.0:  # a product of stacked matrices sums faster than indices do
+        return np.matmul(weights.reshape(shape[0], 1, size), found.reshape(shape[0], size, shape[1]))[:, 0]
+    ends = np.searchsorted(chain, np.arange(len(states) + 1))
+    return np.array([weights[i:j] @ found[i:j] for i, j in pairwise(ends.tolist())]).reshape(shape)
+
+
+def clipping_weights(rows: FloatArray, clip: float) -> FloatArray:
+    """The factors in [0, 1] by which rows are shortened to L2 norm `clip`, shape (rows,); rows may be changed.
+
+    A row that is not finite becomes 0. No product of a row and its factor is longer than `clip`: the relative error of
+    a computed length is at most (width/4 + 3) eps, as in `within_norm`, and the limit allows for it. Rows whose squares
+    overflow or vanish are shortened by `within_norm`, which scales them first.
+    """
+    squares = np.einsum("ij,ij->i", rows, rows)
+    vanished = (squares < 1e-280) & (clip < 1e-130)
+    far = np.flatnonzero(~(squares < np.inf) | vanished)
+    if len(far):
+        rows[far] = within_norm(np.where(np.isfinite(rows[far]).all(axis=1)[:, None], rows[far], 0.0), clip)
+        squares[far] = 0.0
+    limit = clip * (1.0 - (rows.shape[1] / 4 + 8) * _EPS)
+    return np.asarray(limit / np.maximum(np.sqrt(squares), limit))
 
 
 def record_gradients(gradients: Gradients, states: FloatArray, records: Records) -> FloatArray:

@@ -74,6 +74,7 @@ NAMES = {
     "sgd-small-data": "sgd_small_data:ACCURACY",
     "sgd-epochs": "epochs:EPOCHS",
     "logistic-accuracy": "logistic_accuracy:ACCURACY",
+    "langevin-model": "langevin_model:EXPERIMENT",
     "composed-draws": "composed_draws:EXPERIMENT",
     "langevin-quadrature": "langevin_quadrature:QUADRATURE",
     "langevin-steps": "langevin_steps:STEPS",
