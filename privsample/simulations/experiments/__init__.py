@@ -73,6 +73,8 @@ NAMES = {
     "sgd-accuracy": "sgd:ACCURACY",
     "logistic-accuracy": "logistic_accuracy:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
+    "langevin-quadrature": "langevin_quadrature:QUADRATURE",
+    "langevin-steps": "langevin_steps:STEPS",
     "candidate-selection": "candidate_selection:EXPERIMENT",
 }
 
