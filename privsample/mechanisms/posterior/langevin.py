@@ -228,7 +228,12 @@ class LangevinPosterior(Mechanism):
         return LabelledFormat(features=self.features)
 
     def for_size(self, size: int) -> Mechanism:
-        """The same mechanism for another number of records, with the steps and the step size of this one."""
+        """The same mechanism for another number of records, for fewer records with the steps and step size of this one.
+
+        The account of this mechanism then holds for all of them (`LangevinAccountant.for_sizes`).
+        """
+        if size > self._most_records:
+            return Mechanism.for_size(self, size)
         fixed = replace(self, steps=self.bias.steps, step_size=self.bias.step_size)
         return Mechanism.for_size(fixed, size)
 
