@@ -185,6 +185,8 @@ def test_a_flat_prior_has_an_account(rng):
     account = flat.accountant
     assert account.shift == pytest.approx(account.gradient_sensitivity * np.sqrt(account.step_size * 50), rel=1e-12)
     assert flat.bias.wasserstein == np.inf
+    assert "the prior is flat, and the posterior may be improper" in flat.validate(data(rng)).text()
+    assert "flat" not in PLAIN.validate(data(rng)).text()
     assert np.isfinite(flat.release(data(rng), rng=rng)["coefficients"]).all()
 
 

@@ -330,8 +330,9 @@ class LangevinPosterior(Mechanism):
                 facts.update(count_clipped_rows(np.asarray(rows[start : start + ROWS], dtype=np.float64), self.norm))
             facts.update(self.likelihood.count_problems(targets))
         self._check_size(count, labels)
+        flat = "" if self._proper.all() else "; the prior is flat, and the posterior may be improper"
         return CuratorNotes(
-            title=f"{count_noun(count, 'row')} of {count_noun(self.features, 'number')} with targets",
+            title=f"{count_noun(count, 'row')} of {count_noun(self.features, 'number')} with targets{flat}",
             facts={reason: found for reason, found in facts.items() if found},
         )
 
