@@ -12,6 +12,7 @@ from benchmarks import (
     epochs,
     gibbs,
     imports,
+    langevin,
     peers,
     postprocessing,
     profiles,
@@ -41,6 +42,7 @@ ALL = {
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
     "epochs": epochs.rows,
+    "langevin": langevin.rows,
 }
 
 
