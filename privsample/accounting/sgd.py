@@ -263,7 +263,7 @@ class SGDAccountant(Accountant):
         return self.order == "given" or self.steps_per_epoch == 1
 
     def group(self, size: int) -> Accountant:
-        """Groups of `size` records; `size` times the shift for given orders and full batches, else the general bound."""
+        """Groups of `size` records: `size` times the shift of a given order or full batches, else the general bound."""
         if not self._one_position or (self.contraction == 0.0 and self.public_tail):
             return Accountant.group(self, size)
         size = positive_integer(size=size)

@@ -187,7 +187,7 @@ def test_validate_knows_every_mechanism_of_columns(run, table):
 def test_public_records_and_graphs_come_from_files(run):
     Path("public.json").write_text('{"rows": [[0.5], [0.1]], "targets": [1, 0]}')
     words = "noisy-projected-sgd --loss 'logistic-loss features=1 norm=1 radius=1' --n 5 --rate 0.1 --noise-std 2"
-    more = ["--public", "public.json", "--public-tail", 2, "--order", "given", "--json"]
+    more = ["--public", "public.json", "--public-tail", 2, "--mechanism-order", "given", "--json"]
     made = decode(run("account", "--mechanism", *shlex.split(words), *more).json["mechanism"])
     assert (made.public_tail, made.order, len(made.public.rows)) == (2, "given", 2)
 
