@@ -33,7 +33,7 @@ class NormalMeanModel(RecordModel):
     >>> import privsample as ps
     >>> model = ps.NormalMeanModel(prior_std=3.0)
     >>> model.extreme_records()[0]
-    {'y': 1000000.0}
+    {'y': 3000000.0}
     """
 
     prior_mean: float = 0.0

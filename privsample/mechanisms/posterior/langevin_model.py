@@ -120,7 +120,7 @@ class LangevinModel(Mechanism):
     ...     steps=50,
     ... )
     >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
-    7.255
+    7.286
     """
 
     build: Callable[[Any], Any] = field(kw_only=False)

@@ -137,15 +137,14 @@ def _method(draws: int) -> str:
 
 
 def _row(method: str, weight: float, squares: FloatArray, widths: FloatArray) -> dict[str, Any]:
-    """A row of the table: root mean square shift and mean width ratio, each with its standard error."""
-    square, (width, width_error) = max(float(squares.mean()), 0.0), _mean(widths)
-    shift = np.sqrt(square)
-    error = _mean(squares)[1]
+    """A row of the table: mean square shift and mean width ratio, each with its standard error."""
+    (square, error), (width, width_error) = _mean(squares), _mean(widths)
     return {
         "method": method,
         "data_weight": weight,
-        "shift": shift,
-        "shift_error": error / (2 * shift) if square > error else np.sqrt(error),
+        "square_shift": square,
+        # The squares of few normal numbers vary by more than their own spread often shows.
+        "square_shift_error": float(np.hypot(error, np.sqrt(2.0 / squares.size) * square)),
         "width": width,
         "width_error": width_error,
     }
@@ -169,15 +168,15 @@ def _describe(columns: Columns) -> Statement:
                 findings.append(Finding(f"{name}, width", width, error))
                 text = f"{method} {width:.2f}"
                 if method != SUM:
-                    shift, shift_error = float(row["shift"][0]), float(row["shift_error"][0])
-                    findings.append(Finding(f"{name}, shift", shift, shift_error))
-                    text += f" (shift {shift:.2f} ± {2 * shift_error:.2f})"
+                    square, square_error = float(row["square_shift"][0]), float(row["square_shift_error"][0])
+                    findings.append(Finding(f"{name}, square shift", square, square_error))
+                    text += f" (shift {max(square, 0.0) ** 0.5:.2f})"
                 figures.append(text)
             words.append(f"{', '.join(figures)} at ε = {epsilon:g}")
         sentences.append(f"{features:g} features and {n:,.0f} records: {'; '.join(words)}")
     return Statement(
         "Width of a private draw of the slopes of a logistic regression, divided by the posterior standard deviation, "
-        "and in brackets the distance of the means in posterior standard deviations, at "
+        "and in brackets the root mean square distance of the means in posterior standard deviations, at "
         f"δ = {DELTA:g} for all draws of a release together. {'. '.join(sentences)}. The noisy sum is that of the same "
         "number of normal features, whose mean is then inferred with the noise in the model: one release allows any "
         "number of draws.",
