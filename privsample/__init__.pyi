@@ -149,6 +149,7 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.interop.record_models import LogisticModel as LogisticModel
 from privsample.interop.record_models import NormalMeanModel as NormalMeanModel
 from privsample.mechanisms.arguments import Argument as Argument
 from privsample.mechanisms.arguments import CommandLine as CommandLine

@@ -42,6 +42,8 @@ from privsample.mechanisms.discovery import mechanism_classes
 examples = [example for cls in mechanism_classes() for example in cls.examples()]
 assert len(examples) > 30
 for example in examples:
+    if isinstance(example.mechanism, LangevinModel):
+        continue  # it draws from models in PyMC
     release = example.mechanism.release(example.mechanism.worst_neighbours()[0].datasets[0]())
     assert release.account.epsilon(1e-6) > 0
     assert release.account.rdp(1.5) > 0

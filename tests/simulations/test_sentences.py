@@ -20,6 +20,7 @@ from privsample.simulations.experiments import (
     gibbs_regions,
     inference_table,
     langevin_quadrature,
+    langevin_model,
     leak,
     logistic_accuracy,
     posterior_convergence,
@@ -111,6 +112,11 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (langevin_quadrature, "STEPS", (1, 5)),
     ),
     "calibration": ((calibration, "REPEATS", 12), (calibration, "SETTINGS", ((20, 0.3),))),
+    "langevin-model": (
+        (langevin_model, "SIZES", (300, 1000)),
+        (langevin_model, "STEPS", 30),
+        (langevin_model, "VISITS", 12_000),
+    ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
 }
 

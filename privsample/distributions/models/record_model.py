@@ -25,6 +25,11 @@ class RecordModel(Memo, ABC):
     def __call__(self, data: Any) -> Any:
         """Build the model; `data[name]` is the symbolic column `name`. It must not read any data itself."""
 
+    @property
+    def released_numbers(self) -> int:
+        """Number of numbers in one draw of all released variables; audits need it where extreme records are known."""
+        raise TypeError(f"{type(self).__name__} does not state how many numbers a draw has")
+
     def extreme_records(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Two records whose gradients are long and opposite, for audits.
 

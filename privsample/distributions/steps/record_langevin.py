@@ -70,10 +70,10 @@ def clipping_weights(rows: FloatArray, clip: float) -> FloatArray:
     overflow or vanish are shortened by `within_norm`, which scales them first.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
-    vanished = (squares < 1e-280) & (clip < 1e-130)
-    far = np.flatnonzero(~(squares < np.inf) | vanished)
+    far = np.flatnonzero(~(squares < np.inf) | ((squares < 1e-280) & (clip < 1e-130)))
     if len(far):
-        rows[far] = within_norm(np.where(np.isfinite(rows[far]).all(axis=1)[:, None], rows[far], 0.0), clip)
+        unfit = ~np.isfinite(rows[far]).all(axis=1, keepdims=True)
+        rows[far] = within_norm(np.where(unfit, 0.0, rows[far]), clip)
         squares[far] = 0.0
     limit = clip * (1.0 - (rows.shape[1] / 4 + 8) * _EPS)
     return np.asarray(limit / np.maximum(np.sqrt(squares), limit))

@@ -120,7 +120,7 @@ class LangevinModel(Mechanism):
     ...     steps=50,
     ... )
     >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
-    7.255
+    7.286
     """
 
     build: Callable[[Any], Any] = field(kw_only=False)
@@ -151,6 +151,7 @@ class LangevinModel(Mechanism):
         set_fields(self, columns=checked_columns(self.columns), relation=relation, clip=positive(clip=self.clip))
         set_fields(self, step_size=positive(step_size=self.step_size), steps=positive_integer(steps=self.steps))
         set_fields(self, data_weight=positive(data_weight=self.data_weight), draws=positive_integer(draws=self.draws))
+        check_memory(self.draws, lower="draws")
         if not self.data_weight <= 1.0:
             raise ValueError(f"data_weight must lie in (0, 1], got {self.data_weight!r}")
         if self.batch_probability is not None:
@@ -258,7 +259,7 @@ class LangevinModel(Mechanism):
                 ),
                 datasets=(dataset([first] * group), dataset([second] * group if replaced else [])),
                 draw=lambda data, count, rng: _rows(replace(one, draws=count).release(data, rng=rng).draws),
-                width=self._program.width,
+                width=self.build.released_numbers,
             ),
         )
 
