@@ -1,6 +1,6 @@
 """The privacy curves of truncated Beta posteriors for many numbers of records, certified together over all sums.
 
-Proof: docs/notes/subsampling.md, "Many sizes", steps 4 and 5; tempered.md, section 3.
+Proof: docs/notes/subsampling.md, "Many sizes", steps 3 and 4; tempered.md, section 3.
 """
 
 import itertools
