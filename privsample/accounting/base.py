@@ -476,7 +476,7 @@ class Accountant(Memo, ABC):
             "WithoutReplacement(n=..., m=...), whose samples have a fixed size"
         )
 
-    def curves_for_sizes(self, sizes: "tuple[tuple[int, int], ...]") -> "CurveRows | None":
+    def _curves_for_sizes(self, sizes: "tuple[tuple[int, int], ...]") -> "CurveRows | None":
         """The privacy curves of the accounts `for_sizes` of many ranges, evaluated together; None, the default, if not.
 
         Parameters

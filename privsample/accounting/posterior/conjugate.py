@@ -310,7 +310,7 @@ class PosteriorAccountant(Accountant):
             )
         return replace(self, n=high if rising == {True} else low)
 
-    def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
+    def _curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The curves of one draw for each range of sizes, for the models whose curves depend on the size."""
         if all(isinstance(shift, BetaShift | GammaShapeShift) for shift in self._shifts):
             return SharedRows(pair=BoundsEnvelope(bounds=self.bounds))  # the curve does not depend on the size

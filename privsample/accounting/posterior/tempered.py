@@ -206,7 +206,7 @@ class TemperedAccountant(Accountant):
         least = replace(self, n=max(low, 1))
         return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
 
-    def curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
+    def _curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The closed forms for the smallest size of each range, and for Bernoulli records the maxima over all sums."""
         closed = TemperedRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
         if (family := self._exact_family) is None:

@@ -1,8 +1,9 @@
 """The privacy curves of truncated Beta posteriors for many numbers of records, certified together over all sums.
 
-Proof: docs/notes/subsampling.md, "Many sizes", steps 4 and 5; tempered.md, section 3.
+Proof: docs/notes/subsampling.md, "Many sizes", steps 3 and 4; tempered.md, section 3.
 """
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -97,7 +98,7 @@ class TruncatedBetaRows(CurveRows):
         """Ranges of sums for sizes from `least` to `most`."""
         del least
         edges = np.unique(np.round(np.linspace(0.0, most + 1.0, _COARSE)))
-        return [(float(low), float(high) - 1.0) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        return [(float(low), float(high) - 1.0) for low, high in itertools.pairwise(edges)]
 
     def last_sum(self, size: float) -> float:
         """The largest sum of one size."""

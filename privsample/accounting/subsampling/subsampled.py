@@ -166,7 +166,7 @@ class SubsampledAccountant(Accountant):
         rates, weights = (
             np.array(column) for column in zip(*[(part.rate, part.log_weight) for part in parts], strict=True)
         )
-        curves = self.base.curves_for_sizes(tuple(sizes)) if (np.diff(rates) >= 0.0).all() else None
+        curves = self.base._curves_for_sizes(tuple(sizes)) if (np.diff(rates) >= 0.0).all() else None
         return None if curves is None else SizeMixturePair(curves=curves, rates=rates, log_weights=weights)
 
     @property
