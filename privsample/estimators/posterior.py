@@ -82,7 +82,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
         """Return the calibrated mechanism; the parameters of all regressions were checked."""
         made = self._chains(n, features, self.steps)
-        width = (features + self.fit_intercept) * made.likelihood.score_columns
+        width = (features + (made.intercept_std is not None)) * made.likelihood.score_columns
         most = min(max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS), _MOST_STEPS)
         return made if self.steps is not None or made.accountant.steps <= most else self._chains(n, features, most)
 

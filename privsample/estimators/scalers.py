@@ -16,7 +16,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import ReplaceOne
 
 
-class _Scaler(OneToOneFeatureMixin, TransformerMixin, DeclaredFeatures):  # type: ignore[misc]
+class _Scaler(OneToOneFeatureMixin, TransformerMixin, DeclaredFeatures):
     """Base class of both scalers: rows are checked and clipped to the public bounds, missing entries are replaced."""
 
     def validate(self, X: Any) -> CuratorNotes:
