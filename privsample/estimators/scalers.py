@@ -206,7 +206,8 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
     -----
     A feature x in [-1, 1] contributes (x, x^2 - 1), whose squared L2 norm 1 - x^2 (1 - x^2) is at most 1. A record
     therefore contributes a vector of norm at most sqrt(features), and the sums of squares cost nothing beside the sums:
-    two records that differ by 2 in each feature attain the sensitivity 2 sqrt(features). Kind: exact.
+    two records that differ by 2 in each feature attain the sensitivity 2 sqrt(features) (docs/notes/estimators.md).
+    Kind: exact.
 
     Examples
     --------
