@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
 
-from privsample._checks import FloatArray, one_of
+from privsample._checks import FloatArray, is_encodable, one_of
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
@@ -103,7 +103,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     Notes
     -----
     Geumlek, Song and Chaudhuri 2017 (diffused and concentrated posteriors); Gopi, Lee and Liu 2022 (privacy curve).
-    Kind: upper bound. The derivations are in docs/notes/glm.md and docs/notes/langevin.md.
+    Kind: upper bound. The derivations are in docs/notes/glm.md, docs/notes/langevin.md and docs/notes/estimators.md.
 
     Examples
     --------
@@ -180,6 +180,11 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
             **self._prior(features),
         )
         return made if self.sampler != "auto" or made.exact else super()._mechanism(n, features)
+
+    def _coords(self, X: Any) -> dict[str, tuple[str, ...]]:
+        labels = tuple(map(str, self._class_labels().tolist()))
+        named = len(labels) > 2 and len(set(labels)) == len(labels) and all(map(is_encodable, labels))
+        return super()._coords(X) | ({"class": labels} if named else {})
 
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
         self.classes_ = self._class_labels()

@@ -13,6 +13,7 @@ from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.estimators.draws import credible_interval, posterior_statement, summary_table
 from privsample.estimators.records import DeclaredRecords
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.relations import ReplaceOne
@@ -43,6 +44,11 @@ class PosteriorRegression(DeclaredRecords, ABC):
     @abstractmethod
     def _likelihood(self) -> RegressionLikelihood:
         """Return the likelihood of the targets as `_targets` returns them."""
+
+    def _coords(self, X: Any) -> dict[str, tuple[str, ...]]:
+        """Return the names of the coefficients' axes: those of the columns, if all are strings."""
+        names = column_names(X)
+        return {"feature": names} if names else {}
 
     @abstractmethod
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
@@ -82,7 +88,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
         """Return the calibrated mechanism; the parameters of all regressions were checked."""
         made = self._chains(n, features, self.steps)
-        width = (features + self.fit_intercept) * made.likelihood.score_columns
+        width = (features + (made.intercept_std is not None)) * made.likelihood.score_columns
         most = min(max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS), _MOST_STEPS)
         return made if self.steps is not None or made.accountant.steps <= most else self._chains(n, features, most)
 
@@ -163,7 +169,8 @@ class PosteriorRegression(DeclaredRecords, ABC):
         rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
         scaled, centre, spread = self._scaled(rows)
-        release = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
+        release = mechanism.release((scaled, self._targets(y)), rng=rng)
+        release = replace(release, delta=self.delta, coords=self._coords(X))
         slopes = release["coefficients"] / spread
         own = release["intercept"] if self.fit_intercept else np.zeros(slopes.shape[:-1])
         self.release_, self.accountant_ = release, release.account
