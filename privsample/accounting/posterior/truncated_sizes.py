@@ -22,7 +22,7 @@ _ROUNDING = 64 * float(np.finfo(float).eps)  # bounds the rounding error of a lo
 _NOISE = 1e-11  # agreement of two rules that counts as enough
 _TOLERANCE = 2e-4  # relative excess of delta over the largest value found that ends the search in a block
 _COARSE, _REPRESENTATIVE, _WINDOW = 9, 4, 9  # sums of the first scan; epsilons of the scan; sums kept of each size
-_WIDEST = 8  # largest number of sizes of a row that are all searched
+_WIDEST = 1  # largest number of sizes of a row that are all searched; others have closed forms
 _BLOCK = 1 << 15  # values of log densities times 24 that are held at once
 
 
