@@ -13,7 +13,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.rows import CurveRows, GaussianRows
 from privsample.accounting.posterior import size_search
 from privsample.accounting.posterior.beta import beta_log_delta
-from privsample.accounting.posterior.family_sizes import BetaRows
+from privsample.accounting.posterior.family_sizes import BetaCurveRows
 from privsample.accounting.posterior.size_search import certify
 from privsample.accounting.posterior.threshold_sweep import beta_curves
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
@@ -164,7 +164,7 @@ def test_a_sweep_leaves_wide_panels_and_far_tails_to_other_bounds():
 
 def test_sums_between_the_ends_raise_the_curve():
     """Where the largest known value is too small, the search finds the true one; at its limit it stays above."""
-    rows = BetaRows(a=2.0, b=3.0, step=1.0, others=np.array([3.0, 4.0, 9.0]), integer_valued=True)
+    rows = BetaCurveRows(a=2.0, b=3.0, step=1.0, others=np.array([3.0, 4.0, 9.0]), integer_valued=True)
     epsilon = np.array([[0.3, 1.0]] * 3)
     inner = np.array(
         [
@@ -183,7 +183,7 @@ def pair(s, rest, epsilon):
 
 
 def test_a_search_at_its_limit_counts_blocks_by_their_bounds(monkeypatch):
-    rows = BetaRows(a=50.0, b=60.0, step=1.0, others=np.arange(5.0, 40.0), integer_valued=False)
+    rows = BetaCurveRows(a=50.0, b=60.0, step=1.0, others=np.arange(5.0, 40.0), integer_valued=False)
     epsilon = np.full((35, 1), 0.1)
     every = np.arange(35)
     free = rows.log_delta(every, epsilon)
@@ -289,6 +289,6 @@ def test_epsilon_is_moved_until_the_certified_curve_confirms_it(excess):
 
 
 def test_one_or_two_records_have_no_sums_between_the_ends():
-    rows = BetaRows(a=2.0, b=3.0, step=1.0, others=np.array([0.0, 1.0]), integer_valued=True)
+    rows = BetaCurveRows(a=2.0, b=3.0, step=1.0, others=np.array([0.0, 1.0]), integer_valued=True)
     epsilon = np.full((2, 1), 0.5)
     assert rows.log_delta(np.arange(2), epsilon) == pytest.approx(rows.approx_log_delta(np.arange(2), epsilon))

@@ -23,7 +23,7 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.loss.rows import CurveRows, GaussianRows, SharedRows
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
-from privsample.accounting.posterior.family_sizes import BetaRows
+from privsample.accounting.posterior.family_sizes import BetaCurveRows
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.posterior.natural import NaturalNeighbours
 from privsample.accounting.posterior.pairs import (
@@ -321,7 +321,7 @@ class PosteriorAccountant(Accountant):
             case (BetaShifts(a=a, b=b, integer_valued=whole),):
                 others = np.array([max(low, 1) - 1.0 for low, _ in sizes])
                 a, b = lower_product(a, w), lower_product(b, w)
-                return BetaRows(a=a, b=b, step=r, others=others, integer_valued=whole)
+                return BetaCurveRows(a=a, b=b, step=r, others=others, integer_valued=whole)
             case (NormalShift() as shift,):
                 pairs = [replace(self, n=max(low, 1))._pair(shift) for low, _ in sizes]
                 return GaussianRows(mu=np.array([pair.mu for pair in pairs if isinstance(pair, GaussianPair)]))

@@ -18,7 +18,7 @@ _NEXT_TO_END = 1e-6  # share of real-valued sums next to an end that counts as t
 
 
 @frozen_value
-class BetaRows(CurveRows):
+class BetaCurveRows(CurveRows):
     """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = m - s, and their reverses, in row m.
 
     r is `step`, m in `others` is the number of the other records, and s is the sum of their values: any whole number in

@@ -25,7 +25,7 @@ from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
-from privsample.accounting.posterior.truncated_sizes import TruncatedBetaRows
+from privsample.accounting.posterior.truncated_sizes import TruncatedBetaCurveRows
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
 from privsample.distributions.parametric.truncated import tempered_shape
@@ -208,10 +208,10 @@ class TemperedAccountant(Accountant):
 
     def _curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The closed forms for the smallest size of each range, and for Bernoulli records the maxima over all sums."""
-        closed = TemperedRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
+        closed = TemperedCurveRows(accounts=tuple(replace(self, n=max(low, 1)) for low, _ in sizes))
         if (family := self._exact_family) is None:
             return closed
-        return TruncatedBetaRows(
+        return TruncatedBetaCurveRows(
             a=family.a,
             b=family.b,
             step=family.step,
@@ -249,7 +249,7 @@ class AnyMoreRecords(Accountant):
 
 
 @frozen_value
-class TemperedRows(CurveRows):
+class TemperedCurveRows(CurveRows):
     """The closed forms of the accounts of increasing numbers of records, one in each row."""
 
     accounts: tuple[TemperedAccountant, ...]

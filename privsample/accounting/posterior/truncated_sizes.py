@@ -27,7 +27,7 @@ _BLOCK = 1 << 15  # values of log densities times 24 that are held at once
 
 
 @frozen_value
-class TruncatedBetaRows(CurveRows):
+class TruncatedBetaCurveRows(CurveRows):
     """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = m - s, truncated, in one row.
 
     s ranges over the whole numbers from 0 to m, r is `step`, and m is the number of the other records, from `others` to
