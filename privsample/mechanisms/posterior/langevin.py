@@ -65,6 +65,9 @@ class LangevinPosterior(Mechanism):
     not a finite number counts as 0, a row longer than `norm` in L2 is scaled down to it, and targets are cleaned as the
     likelihood documents.
 
+    The number of steps and passes is public. The account does not cover the running time of a pass, which depends on
+    how many rows have to be cleaned.
+
     Parameters
     ----------
     likelihood : RegressionLikelihood
