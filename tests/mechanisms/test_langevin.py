@@ -396,3 +396,42 @@ def test_extreme_fields(name, steps, log_norm, log_prior, log_weight, n):
     assert bias.largest_widening <= np.sqrt(2) * (1 + 1e-12)
     assert bias.wasserstein >= 0.0
     assert not np.isnan(float(account.epsilon(1e-6)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Halved(ps.RegressionLikelihood):
+    """Half the logistic loss, as a user may define it."""
+
+    own = ps.LogisticLikelihood()
+
+    def smoothness(self, norm):
+        return self.own.smoothness(norm) / 2
+
+    def gradient_norm(self, norm):
+        return norm / 2
+
+    def slopes(self, scores, targets, room):
+        return self.own.slopes(scores, targets, room) / 2
+
+    def clean_targets(self, targets):
+        return self.own.clean_targets(targets)
+
+    def count_problems(self, targets):
+        return self.own.count_problems(targets)
+
+    def mean(self, scores):
+        return self.own.mean(scores)
+
+    @property
+    def extreme_targets(self):
+        return self.own.extreme_targets
+
+
+def test_a_likelihood_of_your_own_states_its_constants():
+    mechanism = dataclasses.replace(PLAIN, likelihood=Halved(), data_weight=1.0, step_size=0.01)
+    same = dataclasses.replace(PLAIN, step_size=0.01)
+    assert mechanism.accountant.shift == pytest.approx(same.accountant.shift, rel=1e-9)
+    assert mechanism.accountant.assumptions == {ps.Assumption.IDEAL_REALS, ps.Assumption.STATED}
+    records = data(np.random.default_rng(1))
+    one, other = (each.release(records, rng=np.random.default_rng(2))["coefficients"] for each in (mechanism, same))
+    assert np.allclose(one, other, rtol=1e-9)
