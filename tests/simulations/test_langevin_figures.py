@@ -67,7 +67,7 @@ def test_the_figure_of_steps():
         assert float(row["account"]) <= float(row["all_states"]) * (1 + 1e-9)
     costs = [float(row["account"]) for row in rows]
     assert costs == sorted(costs)
-    assert f"ε = {costs[-1]:.3f}, below the {float(rows[0]['exact_draw']):.3f} of an exact draw" in made.sentence
+    assert f"ε = {costs[-1]:.4f}, below the {float(rows[0]['exact_draw']):.4f} of an exact draw" in made.sentence
 
 
 def test_the_figure_of_ratios(monkeypatch):
