@@ -176,8 +176,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     rate : float, optional
         Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
     batch : int, optional
-        Number of records in a step, >= 1. None: all records where they and `epochs` are few, else as many as make the
-        planned number of steps.
+        Number of records in a step, >= 1. None: so many that the epochs together make the planned number of steps; all
+        records if there are few.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     epochs : int, optional
@@ -356,8 +356,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     rate : float, optional
         Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
     batch : int, optional
-        Number of records in a step, >= 1. None: all records where they and `epochs` are few, else as many as make the
-        planned number of steps.
+        Number of records in a step, >= 1. None: so many that the epochs together make the planned number of steps; all
+        records if there are few.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     epochs : int, optional
