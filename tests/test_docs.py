@@ -56,6 +56,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
     "page",
     [
         "index",
+        "guides/any_pymc_model",
         "guides/budget",
         "guides/files",
         "guides/private_regression",

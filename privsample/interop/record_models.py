@@ -54,6 +54,11 @@ class NormalMeanModel(RecordModel):
         return model
 
     @property
+    def columns(self) -> dict[str, RecordColumn]:
+        """The column of numbers."""
+        return {"y": RecordColumn()}
+
+    @property
     def released_numbers(self) -> int:
         """One: the mean."""
         return 1

@@ -8,7 +8,7 @@ from typing import Any
 from privsample._registry import load_extensions, registered_classes, registration_of
 from privsample.mechanisms.base import Mechanism
 
-_ROOMS = ("privsample.mechanisms.", "privsample.distributions.")
+_ROOMS = ("privsample.mechanisms.", "privsample.distributions.", "privsample.interop.")
 
 
 def mechanism_classes() -> tuple[type[Mechanism], ...]:

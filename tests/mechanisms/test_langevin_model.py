@@ -95,7 +95,7 @@ def test_a_failing_record_counts_as_zero_and_changes_no_other():
     np.testing.assert_allclose(total, [[1 + 3 * 2**0.5] * 2], rtol=1e-12)
 
 
-@pytest.mark.parametrize("clip", [1e-300, 1e-3, 1.0, 1e300])
+@pytest.mark.parametrize("clip", [1e-100, 1e-3, 1.0, 1e100])
 def test_no_clipped_row_is_too_long(clip):
     """Rows of all lengths, also where squares overflow or vanish, against exact arithmetic."""
     rng = np.random.default_rng(6)
@@ -107,7 +107,7 @@ def test_no_clipped_row_is_too_long(clip):
     for row, weight, before in zip(rows, weights, given, strict=True):
         square = sum(Fraction(entry) ** 2 for entry in (weight * row).tolist())
         assert square <= Fraction(clip) ** 2
-        if clip > 1e-9 and np.isfinite(before).all() and square < Fraction(clip) ** 2 * Fraction(999, 1000):
+        if np.isfinite(before).all() and square < Fraction(clip) ** 2 * Fraction(999, 1000):
             assert weight * row == pytest.approx(before, rel=1e-14)
         if not np.isfinite(before).all():
             assert (row == 0).all()
@@ -314,12 +314,13 @@ def test_tables_are_read():
         ({"columns": {"y": 3}}, TypeError, "RecordColumn"),
         ({"relation": ps.ReplaceOne(n=3, members=2)}, ValueError, "about one record"),
         ({"clip": 0.0}, ValueError, "clip must be finite and > 0"),
+        ({"clip": 1e-200}, ValueError, "clip must lie in"),
         ({"step_size": np.nan}, ValueError, "step_size must be finite and > 0"),
         ({"steps": 0}, ValueError, "steps must be at least 1"),
         ({"data_weight": 1.5}, ValueError, "data_weight must lie in"),
         ({"batch_probability": 0.1}, ValueError, "AddRemove"),
         ({"batch_probability": 1.5, "relation": ps.AddRemove()}, ValueError, "batch_probability"),
-        ({"start": 3}, TypeError, "start must be 'prior' or a mapping"),
+        ({"start": 3}, TypeError, "start must be 'prior', 'initial point' or a mapping"),
         ({"start": {"theta": [np.nan]}}, ValueError, "NaN"),
         ({"start": {"nobody": 1.0}}, ValueError, "start must name"),
         ({"backend": "fortran"}, ValueError, "backend must be"),
@@ -363,6 +364,8 @@ def test_a_flat_prior_needs_a_start():
 @dataclass(frozen=True)
 class NoModel(ps.RecordModel):
     """A value that builds no model."""
+
+    columns = NUMBERS
 
     def __call__(self, data):
         return None

@@ -36,18 +36,14 @@ def test_mechanisms_meet_the_target():
 
 def test_wrong_draws_are_seen(monkeypatch):
     """Without the labels the draws are far from the posterior; with them they are near."""
-    monkeypatch.setattr(figures, "VISITS", 40_000)
+    monkeypatch.setattr(figures, "NUMBERS", 80_000)
     made = figures.mechanism(2, 1000, 4.0, 1)
     squares, widths = figures.measured.__wrapped__(made, 2, 1000, 0)
     assert squares.mean() < 0.3**2
     assert widths.mean() == pytest.approx(1.0, abs=0.25)
-    right = figures.data_set
-    monkeypatch.setattr(figures, "posterior", lambda rows, labels: _posterior(rows, labels[::-1]))
-    assert right is figures.data_set
+    right = figures.posterior
+    monkeypatch.setattr(figures, "posterior", lambda rows, labels: right(rows, labels[::-1]))
     assert figures.measured.__wrapped__(made, 2, 1000, 0)[0].mean() > 2.0**2
-
-
-_posterior = figures.posterior
 
 
 def test_a_noisy_sum_costs_less_with_more_records():
@@ -57,7 +53,7 @@ def test_a_noisy_sum_costs_less_with_more_records():
 
 
 def test_table_and_sentence(monkeypatch):
-    for name, value in {"SIZES": (300,), "DIMENSIONS": (2,), "STEPS": 20, "VISITS": 6000}.items():
+    for name, value in {"SIZES": (300,), "DIMENSIONS": (2,), "STEPS": 20, "NUMBERS": 12_000}.items():
         monkeypatch.setattr(figures, name, value)
     result = figures._run()
     table = Table(columns=result.columns)

@@ -115,7 +115,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     "langevin-model": (
         (langevin_model, "SIZES", (300, 1000)),
         (langevin_model, "STEPS", 30),
-        (langevin_model, "VISITS", 12_000),
+        (langevin_model, "NUMBERS", 50_000),
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
 }

@@ -1,16 +1,18 @@
 """Base class of PyMC models that are a value: they can be saved, and may name extreme records for audits."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from privsample._value import Memo
+from privsample.distributions.record_columns import RecordColumn
 
 
 class RecordModel(Memo, ABC):
     """Base class of functions that build a PyMC model from columns of records, and can be saved.
 
     A mechanism that holds a plain function cannot be saved. A subclass of this class is a registered frozen dataclass
-    of public parameters; calling it with the columns builds the model.
+    of public parameters: `columns` states the columns of the data, and calling it with them builds the model.
 
     Examples
     --------
@@ -24,6 +26,11 @@ class RecordModel(Memo, ABC):
     @abstractmethod
     def __call__(self, data: Any) -> Any:
         """Build the model; `data[name]` is the symbolic column `name`. It must not read any data itself."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Mapping[str, RecordColumn]:
+        """The columns of the data by name."""
 
     @property
     def released_numbers(self) -> int:

@@ -67,10 +67,11 @@ def clipping_weights(rows: FloatArray, clip: float) -> FloatArray:
 
     A row that is not finite becomes 0. No product of a row and its factor is longer than `clip`: the relative error of
     a computed length is at most (width/4 + 3) eps, as in `within_norm`, and the limit allows for it. Rows whose squares
-    overflow or vanish are shortened by `within_norm`, which scales them first.
+    overflow are shortened by `within_norm`, which scales them first. `clip` must lie in [1e-100, 1e100], so that rows
+    whose squares vanish are short enough, and no factor is subnormal.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
-    far = np.flatnonzero(~(squares < np.inf) | ((squares < 1e-280) & (clip < 1e-130)))
+    far = np.flatnonzero(~(squares < np.inf))
     if len(far):
         unfit = ~np.isfinite(rows[far]).all(axis=1, keepdims=True)
         rows[far] = within_norm(np.where(unfit, 0.0, rows[far]), clip)

@@ -32,6 +32,7 @@ from privsample.errors import SchemaError
 from privsample.interop.pymc_graphs import quiet
 from privsample.interop.pymc_records import RecordProgram, record_program
 from privsample.interop.record_models import NormalMeanModel
+from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -70,11 +71,11 @@ class LangevinModel(Mechanism):
         Returns the PyMC model. It receives placeholders and must not read private data from elsewhere. A function is
         checked at once. A mechanism with a function cannot be saved; one with a registered RecordModel can.
     columns : mapping of str to RecordColumn
-        The columns of the data by name.
+        The columns of the data by name. They may be left out for a RecordModel, which states them.
     relation : ReplaceOne or AddRemove
         The neighbouring relation. Under ReplaceOne(n), data with another number of records are refused.
     clip : float
-        Largest L2 norm of a record's gradient, finite and > 0, in unconstrained coordinates.
+        Largest L2 norm of a record's gradient, in [1e-100, 1e100], in unconstrained coordinates.
     step_size : float
         Length of a step, finite and > 0.
     steps : int
@@ -84,9 +85,9 @@ class LangevinModel(Mechanism):
     batch_probability : float, optional
         Probability in (0, 1) with which a step reads a record; the sum of its gradients is divided by it. It needs
         AddRemove. None, the default, reads all records in each step.
-    start : "prior" or mapping of str to array, default "prior"
-        Start of the chains: a draw from the prior, or public values by name in constrained coordinates. Variables that
-        are not named start at the model's initial point.
+    start : {"prior", "initial point"} or mapping of str to array, default "prior"
+        Start of the chains: a draw from the prior, the initial point of the model in PyMC, or public values by name in
+        constrained coordinates. Variables that are not named start at the initial point.
     draws : int, default 1
         Number of independent chains, >= 1. The account covers all of them together.
     backend : {"numpy", "numba"}, default "numpy"
@@ -113,7 +114,6 @@ class LangevinModel(Mechanism):
     >>> import privsample as ps
     >>> mechanism = ps.LangevinModel(
     ...     ps.NormalMeanModel(),
-    ...     columns={"y": ps.RecordColumn()},
     ...     relation=ps.ReplaceOne(n=100),
     ...     clip=2.0,
     ...     step_size=0.005,
@@ -124,19 +124,45 @@ class LangevinModel(Mechanism):
     """
 
     build: Callable[[Any], Any] = field(kw_only=False)
-    columns: Mapping[str, RecordColumn]
+    columns: Mapping[str, RecordColumn] = field(default_factory=dict)
     relation: Relation
     clip: float
     step_size: float
     steps: int
     data_weight: float = 1.0
     batch_probability: float | None = None
-    start: Literal["prior"] | Mapping[str, Any] = "prior"
+    start: Literal["prior", "initial point"] | Mapping[str, Any] = "prior"
     draws: int = 1
     backend: Literal["numpy", "numba"] = "numpy"
     free_parameters = (
         FreeParameter(name="data_weight", advice=_ADVICE),
         FreeParameter(name="step_size", upper=_LARGEST_STEP, advice=_ADVICE),
+    )
+    command = CommandLine(
+        help={
+            "clip": "the largest norm of a record's gradient",
+            "step_size": "the length of a step",
+            "steps": "the number of steps",
+            "batch_probability": "the probability with which a step reads a record (default: all records)",
+            "backend": "what computes the gradients (default: numpy)",
+        },
+        arguments={
+            "build": Argument(
+                name="build",
+                kind=RecordModel,
+                help='the model, e.g. "normal-mean-model prior-std=2"',
+                fields=("build",),
+            ),
+            "columns": None,
+            "start": Argument(
+                name="start",
+                choices={"prior": "prior", "initial-point": "initial point"},
+                metavar="NAME",
+                help="where the chains start: prior, or initial-point (default: prior)",
+                required=False,
+                fields=("start",),
+            ),
+        },
     )
     _checks_entropy: ClassVar[bool] = True
     _why_not_saved: ClassVar[str] = (
@@ -148,10 +174,13 @@ class LangevinModel(Mechanism):
         if not isinstance(self.build, RecordModel):
             function(build=self.build)
         relation = check_single_record_relation(self.relation)
-        set_fields(self, columns=checked_columns(self.columns), relation=relation, clip=positive(clip=self.clip))
+        own = self.build.columns if isinstance(self.build, RecordModel) and self.columns == {} else self.columns
+        set_fields(self, columns=checked_columns(own), relation=relation, clip=positive(clip=self.clip))
         set_fields(self, step_size=positive(step_size=self.step_size), steps=positive_integer(steps=self.steps))
         set_fields(self, data_weight=positive(data_weight=self.data_weight), draws=positive_integer(draws=self.draws))
         check_memory(self.draws, lower="draws")
+        if not 1e-100 <= self.clip <= 1e100:
+            raise ValueError(f"clip must lie in [1e-100, 1e100], got {self.clip!r}")
         if not self.data_weight <= 1.0:
             raise ValueError(f"data_weight must lie in (0, 1], got {self.data_weight!r}")
         if self.batch_probability is not None:
@@ -219,12 +248,12 @@ class LangevinModel(Mechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """One step with all records, and one on a batch, each with a mutant."""
-        shared: dict[str, Any] = {"columns": {"y": RecordColumn()}, "clip": 1.0, "step_size": 0.5, "steps": 1}
-        full = cls(NormalMeanModel(), relation=ReplaceOne(n=1), start={"theta": 0.0}, **shared)
+        full = cls(NormalMeanModel(), relation=ReplaceOne(n=1), clip=1.0, step_size=0.5, steps=1, start="initial point")
         batch = replace(full, relation=AddRemove(), batch_probability=0.3)
+        unclipped, whole = "the gradients are not clipped", "it reads all records in each step"
         return (
-            Example.with_wrong_fields("langevin-model", full, clip=1e9, bug="the gradients are not clipped"),
-            Example.with_wrong_fields("langevin-model-batches", batch, data_weight=1.0, clip=3.0, bug="wrong clip"),
+            Example.with_wrong_fields("langevin-model", full, clip=1e9, bug=unclipped),
+            Example.with_wrong_fields("langevin-model-batches", batch, batch_probability=None, clip=1 / 0.3, bug=whole),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -290,8 +319,9 @@ class LangevinModel(Mechanism):
     def _first_states(self, records: dict[str, NDArray[Any]], rng: np.random.Generator) -> FloatArray:
         """The starts of the chains, shape (draws, width), which depend on no record."""
         del records
-        if isinstance(self.start, Mapping):
-            return np.tile(self._program.point(self.start), (self.draws, 1))
+        if self.start != "prior":
+            public = self.start if isinstance(self.start, Mapping) else {}
+            return np.tile(self._program.point(public), (self.draws, 1))
         seed = draw_with_entropy_check(rng, lambda: int(rng.integers(1 << 31)))
         return self._program.prior_draws(self.draws, seed)
 
@@ -319,12 +349,12 @@ class LangevinModel(Mechanism):
         )
 
 
-def _public_start(start: Any) -> Literal["prior"] | dict[str, FloatArray]:
-    """The start as "prior", or as arrays by name. Raises TypeError."""
-    if isinstance(start, str) and start == "prior":
-        return "prior"
+def _public_start(start: Any) -> str | dict[str, FloatArray]:
+    """The start as its name, or as arrays by name. Raises TypeError."""
+    if one_of(start, ("prior", "initial point")):
+        return str(start)
     if not isinstance(start, Mapping):
-        raise TypeError(f"start must be 'prior' or a mapping of public values by name, got {start!r}")
+        raise TypeError(f"start must be 'prior', 'initial point' or a mapping of public values by name, got {start!r}")
     return {str(name): real_array(**{f"start[{name!r}]": item}) for name, item in start.items()}
 
 

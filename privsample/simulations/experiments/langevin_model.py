@@ -25,14 +25,14 @@ DIMENSIONS, SIZES, EPSILONS = (2, 10), (1000, 10_000, 30_000), (1.0, 4.0)
 DRAWS = (1, 20)
 CHAIN, SUM = "Langevin, {} draw{}", "noisy sum"  # methods
 DELTA, STEPS, STEP = 1e-6, 60, 0.2
-DATASETS, VISITS, MOST_PAIRS = 2, 300_000, 30  # data sets, records times chains, and pairs of chains of each
+DATASETS, NUMBERS, MOST_PAIRS = 2, 2_000_000, 30  # data sets, entries of the gradients of a step, pairs of chains
 INFORMATION = 0.2  # public guess: curvature of a record's log likelihood along a feature of unit variance
 
 
 def mechanism(features: int, n: int, epsilon: float, draws: int) -> LangevinModel:
     """The mechanism for this target: each step is a fixed part of the public curvature at its data weight."""
-    model = LogisticModel(features=features)
-    fixed: dict[str, Any] = {"build": model, "columns": model.columns, "relation": ReplaceOne(n=n), "start": {}}
+    build, relation = LogisticModel(features=features), ReplaceOne(n=n)
+    fixed: dict[str, Any] = {"build": build, "relation": relation, "start": "initial point"}
     fixed |= {"clip": features**0.5 + 1.0, "steps": STEPS, "draws": draws}
     made = LangevinModel(**fixed, step_size=STEP / (1.0 + INFORMATION * n))
     for _ in range(4):  # the step depends on the weight, and the weight on the step
@@ -87,7 +87,7 @@ class MirroredGenerator(np.random.Generator):
 def measured(made: LangevinModel, features: int, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
     """Squared shifts and width ratios of single draws, each (DATASETS, features), in posterior standard deviations."""
     squares, widths = np.empty((2, DATASETS, features))
-    pairs = min(MOST_PAIRS, VISITS // (2 * n))
+    pairs = max(2, min(MOST_PAIRS, NUMBERS // (2 * n * features)))
     for k in range(DATASETS):
         rows, labels = data_set(features, n, seed + k)
         mean, deviation = posterior(rows, labels)
