@@ -11,6 +11,7 @@ from benchmarks import (
     draws,
     gibbs,
     imports,
+    langevin,
     peers,
     postprocessing,
     profiles,
@@ -39,6 +40,7 @@ ALL = {
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
+    "langevin": langevin.rows,
 }
 
 
