@@ -18,7 +18,7 @@ from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.relations import ReplaceOne
 
-_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 1e10, 200, 10_000  # of a default choice: at most some ten seconds
+_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 5e9, 200, 10_000  # of a default choice: at most some ten seconds
 
 Method = Literal["diffused", "concentrated"]
 PosteriorMechanism = LangevinPosterior | LogisticPosterior
