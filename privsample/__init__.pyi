@@ -60,6 +60,12 @@ from privsample.distributions.finite_repetitions import TabulatedRepetitions as 
 from privsample.distributions.finite_repetitions import TruncatedRepetitions as TruncatedRepetitions
 from privsample.distributions.likelihoods.base import RegressionLikelihood as RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood as LogisticLikelihood
+from privsample.distributions.likelihoods.normal import HuberLikelihood as HuberLikelihood
+from privsample.distributions.likelihoods.normal import NormalLikelihood as NormalLikelihood
+from privsample.distributions.likelihoods.ordinal import OrdinalLikelihood as OrdinalLikelihood
+from privsample.distributions.likelihoods.poisson import PoissonLikelihood as PoissonLikelihood
+from privsample.distributions.likelihoods.probit import ProbitLikelihood as ProbitLikelihood
+from privsample.distributions.likelihoods.softmax import SoftmaxLikelihood as SoftmaxLikelihood
 from privsample.distributions.models.base import Model as Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical as DirichletCategorical

@@ -1,35 +1,35 @@
 """Private logistic regression with the interface of scikit-learn."""
 
-from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray, positive_integer
-from privsample.accounting.base import Accountant
+from privsample._checks import FloatArray, one_of
 from privsample.accounting.targets import DP
+from privsample.distributions.likelihoods.base import RegressionLikelihood
+from privsample.distributions.likelihoods.logistic import LogisticLikelihood
 from privsample.estimators.features import HandleInvalid
+from privsample.estimators.posterior import FREE_PARAMETERS, Method, PosteriorMechanism, PosteriorRegression
 from privsample.estimators.records import DeclaredClasses
-from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
+from privsample.mechanisms.posterior.glm import LogisticPosterior
 
-_FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
-    "diffused": "data_weight",
-    "concentrated": "prior_weight",
-}
+_SAMPLERS = ("auto", "rejection", "langevin", "nuts")
 
 
-class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
-    """Logistic regression for two classes; the coefficients are a private draw from their posterior.
+class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegression):
+    """Logistic regression for two or more classes; the coefficients are private draws from their posterior.
 
     All assumptions about the data are public parameters. Features outside `bounds` are clipped, rows with an L2 norm
     above `norm` are scaled down to it, and a missing number is replaced by the middle of `bounds`, or by 0 if there are
     no `bounds`. `validate` counts these changes. The classes are not read from the data, because that would be a
     release without an account. Data with a single class are fitted like any other. The guarantee holds under
     ReplaceOne.
+
+    The draws come from the posterior in which each record has the weight `data_weight_`, which the budget determines.
+    `intervals` returns credible intervals, and `posterior_statement` says how far they are from those of the posterior.
 
     Parameters
     ----------
@@ -39,47 +39,57 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
         The delta of the (epsilon, delta) guarantee, in [0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Rows with a larger norm
-        are scaled down to it. None: sqrt(features); then `bounds` must be declared.
+        are scaled down to it. None: the least of sqrt(features) and sqrt(features/3 + 1), near which the norm of a row
+        with independent uniform features lies; then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
-    prior_std : float, default 1.0
+    prior_std : float, default 2.0
         Prior standard deviation of each coefficient, finite and > 0, in units of the scaled features.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
         Prior standard deviation of the intercept, finite and > 0. None: `prior_std`. The account treats the intercept
         as one more feature.
-    method : {"concentrated", "diffused"}, default "concentrated"
-        How (epsilon, delta) is met. "concentrated" reduces the variance of the prior, which lowers the variance of the
-        draw and allows exact draws for larger n. "diffused" gives each record a smaller weight in the likelihood (power
-        posterior), which lowers the bias.
-    classes : pair of labels, default (0, 1)
-        The negative and the positive class, as known publicly.
-    draws : int, default 1
-        Number of independent posterior draws that are released together, >= 1. Predictions average over them.
-    sampler : {"auto", "rejection", "nuts"}, default "auto"
-        "rejection" draws exactly. "nuts" draws by Markov chains; the account then assumes CONVERGED_CHAIN. "auto" uses
-        rejection if the bound on its work allows it, and NUTS otherwise; see `LogisticPosterior`.
+    method : {"diffused", "concentrated"}, default "diffused"
+        How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
+        intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
+        coefficients are pulled to 0 and their intervals are too narrow.
+    classes : sequence of two or more labels, default (0, 1)
+        The classes, as known publicly; of two the negative one is the first.
+    draws : int, default 5
+        Number of independent posterior draws that are released together, >= 1. Predictions average over them. The
+        account covers all of them: the weight of a record falls with the square root of their number.
+    sampler : {"auto", "rejection", "langevin", "nuts"}, default "auto"
+        "rejection" draws exactly, for two classes. "langevin" draws by Langevin chains, whose account does not assume
+        that they converge. "nuts" draws by Markov chains of PyMC, for two classes; the account then assumes
+        CONVERGED_CHAIN. "auto" uses rejection if the bound on its work allows it, and "langevin" otherwise.
+    steps : int, optional
+        Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the start is left, or as many as take
+        about a minute.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
         "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
         y holds labels that are not in `classes`. The error reveals that such records exist. "replace" counts such
-        entries as missing and such labels as the negative class; then no record can make `fit` fail.
+        entries as missing and such labels as the first class; then no record can make `fit` fail.
 
     Attributes
     ----------
-    classes_ : numpy.ndarray, shape (2,)
-        The negative and the positive class.
-    coef_ : numpy.ndarray, shape (1, features)
+    classes_ : numpy.ndarray, shape (classes,)
+        The declared classes.
+    coef_ : numpy.ndarray, shape (1, features), or (classes, features) for more than two classes
         Mean of the drawn coefficients, in units of the features as given.
-    intercept_ : numpy.ndarray, shape (1,)
+    intercept_ : numpy.ndarray, shape (1,) or (classes,)
         Mean of the drawn intercepts; 0 without an intercept in the model and without `bounds`.
-    coef_draws_ : numpy.ndarray, shape (draws, features)
+    coef_draws_ : numpy.ndarray, shape (draws, features) or (draws, classes, features)
         The drawn coefficients, in units of the features as given.
-    intercept_draws_ : numpy.ndarray, shape (draws,)
+    intercept_draws_ : numpy.ndarray, shape (draws,) or (draws, classes)
         The drawn intercepts.
+    data_weight_ : float
+        Weight of each record's log likelihood in the private posterior, in (0, 1].
+    prior_weight_ : float
+        The number by which the prior's variances are divided, >= 1.
     release_ : Release
         The private release: everything that may be published.
     accountant_ : Accountant
@@ -92,7 +102,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     Notes
     -----
     Geumlek, Song and Chaudhuri 2017 (diffused and concentrated posteriors); Gopi, Lee and Liu 2022 (privacy curve).
-    Kind: upper bound. The derivation is in docs/notes/glm.md.
+    Kind: upper bound. The derivations are in docs/notes/glm.md and docs/notes/langevin.md.
 
     Examples
     --------
@@ -106,7 +116,11 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     array([0, 1])
     >>> float(model.accountant_for(n=400, features=1).epsilon(1e-6).round(3))
     2.0
+    >>> model.intervals(level=0.9)["coefficients"].shape
+    (2, 1)
     """
+
+    _only_two = True
 
     def __init__(
         self,
@@ -115,13 +129,14 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
         delta: float = 1e-6,
         norm: float | None = None,
         bounds: Any = None,
-        prior_std: float = 1.0,
+        prior_std: float = 2.0,
         fit_intercept: bool = True,
         intercept_std: float | None = None,
-        method: Literal["concentrated", "diffused"] = "concentrated",
+        method: Method = "diffused",
         classes: Any = (0, 1),
-        draws: int = 1,
-        sampler: Sampler = "auto",
+        draws: int = 5,
+        sampler: Literal["auto", "rejection", "langevin", "nuts"] = "auto",
+        steps: int | None = None,
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
     ) -> None:
@@ -136,119 +151,44 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
         self.classes = classes
         self.draws = draws
         self.sampler = sampler
+        self.steps = steps
         self.unit = unit
         self.handle_invalid = handle_invalid
 
-    def mechanism_for(self, n: int, features: int) -> LogisticPosterior:
-        """Return the mechanism that `fit` runs on n records.
+    def _likelihood(self) -> RegressionLikelihood:
+        classes = len(self._class_labels())
+        del classes
+        return LogisticLikelihood()
 
-        Parameters
-        ----------
-        n : int
-            Number of records, >= 1.
-        features : int
-            Number of features, >= 1.
-
-        Returns
-        -------
-        LogisticPosterior
-            The mechanism, calibrated to (epsilon, delta).
-
-        Raises
-        ------
-        UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
-        ValueError
-            If a parameter of the estimator is invalid.
-        """
-        if self.method not in _FREE_PARAMETERS:
-            raise ValueError(f"method must be 'concentrated' or 'diffused', got {self.method!r}")
-        if self.norm is None and self.bounds is None:
+    def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
+        if not one_of(self.sampler, _SAMPLERS):
+            raise ValueError(f"sampler must be one of {', '.join(map(repr, _SAMPLERS))}, got {self.sampler!r}")
+        several = len(self._class_labels()) > 2
+        if several and self.sampler in ("rejection", "nuts"):
             raise ValueError(
-                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
+                f"sampler must be 'langevin' or 'auto' for more than two classes, got {self.sampler!r}: only Langevin "
+                "chains draw from a multinomial regression"
             )
-        intercept_std = self.prior_std if self.intercept_std is None else self.intercept_std
-        return LogisticPosterior.calibrate(
+        if several or self.sampler == "langevin":
+            return super()._mechanism(n, features)
+        made = LogisticPosterior.calibrate(
             n=n,
-            features=features,
-            norm=float(np.sqrt(features)) if self.norm is None else self.norm,
-            prior_std=self.prior_std,
-            intercept_std=intercept_std if self.fit_intercept else None,
-            draws=self.draws,
             unit=self.unit,
             sampler=self.sampler,
-            by=_FREE_PARAMETERS[self.method],
+            by=FREE_PARAMETERS[self.method],
             target=DP(epsilon=self.epsilon, delta=self.delta),
+            **self._prior(features),
         )
+        return made if self.sampler != "auto" or made.exact else super()._mechanism(n, features)
 
-    def accountant_for(self, n: int, features: int) -> Accountant:
-        """Return the account of one `fit`, computed without data.
-
-        Parameters
-        ----------
-        n : int
-            Number of records, >= 1.
-        features : int
-            Number of features, >= 1.
-
-        Returns
-        -------
-        Accountant
-            The account of the release that `fit` makes, under ReplaceOne(n).
-
-        Raises
-        ------
-        UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
-        ValueError, TypeError
-            If a parameter is invalid.
-        """
-        n, features = positive_integer(n=n), positive_integer(features=features)
-        return self.mechanism_for(n, features).accountant
-
-    def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
-        """Draw the coefficients from their posterior, given rows X and labels y.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, features)
-            Features, one row for each record. Missing entries are replaced by the rule in the class description.
-        y : array-like, shape (n,)
-            Labels, entries of `classes`.
-        rng : numpy.random.Generator, optional
-            Source of randomness for simulations; it adds the assumption RNG_FRESH to the account. None uses the
-            entropy of the operating system.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        SchemaError
-            If X or y has the wrong shape or, with `handle_invalid="error"`, holds values that the declared rules do
-            not cover. Nothing is drawn.
-        UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
-        ValueError, TypeError
-            If a parameter of the estimator is invalid.
-        """
-        rows = self._checked_rows(X, y)
-        mechanism = self.mechanism_for(*rows.shape)
-        scaled, centre, spread = self._scaled(rows)
-        release = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
-        draws = release["coefficients"] / spread
-        own = release["intercept"] if self.fit_intercept else np.zeros(len(draws))
-        self.release_, self.accountant_ = release, release.account
-        self.classes_, self._centre = self._class_labels(), centre
-        self.coef_draws_, self.intercept_draws_ = draws, own - draws @ centre
-        self.coef_ = draws.mean(axis=0, keepdims=True)
-        self.intercept_ = self.intercept_draws_.mean(keepdims=True)
-        return self
+    def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
+        self.classes_ = self._class_labels()
+        self.coef_draws_, self.intercept_draws_ = slopes, intercepts
+        self.coef_ = np.atleast_2d(slopes.mean(axis=0))
+        self.intercept_ = np.atleast_1d(intercepts.mean(axis=0))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the log odds of the positive class.
+        """Return the log odds of the positive class; for more than two classes, the log probabilities of all.
 
         Parameters
         ----------
@@ -257,17 +197,20 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
 
         Returns
         -------
-        numpy.ndarray, shape (k,)
-            Log odds; positive where the positive class is more probable. With several draws, the log odds of the
-            averaged probabilities.
+        numpy.ndarray, shape (k,) or (k, classes)
+            Log odds, positive where the positive class is more probable, or log probabilities. With several draws,
+            those of the averaged probabilities.
         """
-        logits = self._logits(X)
+        scores = self._scores(X)
+        if scores.ndim == 3:
+            logs = special.logsumexp(special.log_softmax(scores, axis=-1), axis=1)
+            return np.asarray(logs - np.log(scores.shape[1]))
         # log of both averaged probabilities: their ratio would lose all digits where one is close to 1
-        log_mean = [special.logsumexp(special.log_expit(sign * logits), axis=1) for sign in (1.0, -1.0)]
-        return np.asarray(logits[:, 0] if logits.shape[1] == 1 else log_mean[0] - log_mean[1])
+        log_mean = [special.logsumexp(special.log_expit(sign * scores), axis=1) for sign in (1.0, -1.0)]
+        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else log_mean[0] - log_mean[1])
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the two classes, averaged over the draws.
+        """Return the probabilities of the classes, averaged over the draws.
 
         Parameters
         ----------
@@ -276,14 +219,16 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
 
         Returns
         -------
-        numpy.ndarray, shape (k, 2)
+        numpy.ndarray, shape (k, classes)
             Probabilities in [0, 1], in the order of `classes_`; each row sums to 1.
         """
-        odds = self.decision_function(X)
-        return np.column_stack([special.expit(-odds), special.expit(odds)])
+        found = self.decision_function(X)
+        if found.ndim == 2:
+            return np.asarray(special.softmax(found, axis=1))
+        return np.column_stack([special.expit(-found), special.expit(found)])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the more probable class of each row.
+        """Return the most probable class of each row.
 
         Parameters
         ----------
@@ -295,20 +240,11 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
         numpy.ndarray, shape (k,)
             Labels, entries of `classes_`.
         """
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(int)])
-
-    def _logits(self, X: Any) -> FloatArray:
-        """Log odds of the positive class under each draw, shape (k, draws)."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        known = np.where(np.isnan(rows), self._centre, rows)
-        return np.asarray(known @ self.coef_draws_.T + self.intercept_draws_)
+        found = self.decision_function(X)
+        return np.asarray(self.classes_[found.argmax(axis=1) if found.ndim == 2 else (found > 0).astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = not isinstance(self.classes, str) and len(np.atleast_1d(self.classes)) > 2
         tags.classifier_tags.poor_score = True  # privacy noise dominates on the few rows of scikit-learn's checks
-        tags.input_tags.allow_nan = True  # missing values are replaced, so that no record can make a private fit fail
-        tags.non_deterministic = True
         return tags

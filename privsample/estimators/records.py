@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
-from privsample._checks import FloatArray, interval
+from privsample._checks import FloatArray, interval, positive
 from privsample._data import as_float
 from privsample._repr import short_repr
 from privsample.errors import SchemaError
@@ -178,14 +179,52 @@ class DeclaredTargets(DeclaredRecords):
         return {"targets out of target_bounds": int(outside(low, high, _numbers(y)).sum())}
 
 
+class DeclaredCounts(DeclaredRecords):
+    """Base class of regressors whose targets are counts with a public largest one."""
+
+    max_count: Any
+
+    def _largest_count(self) -> float:
+        """Return the largest count. Raises ValueError."""
+        if self.max_count is None:
+            raise ValueError("max_count must be declared, got None: it cannot be read from private data")
+        return positive(max_count=self.max_count)
+
+    def _check_targets(self, y: Any) -> None:
+        """Raise SchemaError for targets that are no counts."""
+        if not _are_counts(_numbers(y)).all():
+            raise SchemaError(
+                "y must hold a count for each record, got targets that are missing, negative or not whole numbers; "
+                "encode them by a public rule, or set handle_invalid='replace' to clip numbers to [0, max_count] and "
+                f"to count all others as 0. {NOTHING_SPENT}"
+            )
+
+    def _targets(self, y: Any) -> FloatArray:
+        """Return the targets as numbers, NaN for non-numbers; the likelihood clips them. Shape (n,)."""
+        return _numbers(y)
+
+    def _count_changed_targets(self, y: Any) -> dict[str, int]:
+        """Count refused and clipped targets. Not private: for the data curator only."""
+        numbers = _numbers(y)
+        return {
+            "targets that are no counts": int((~_are_counts(numbers)).sum()),
+            "targets above max_count": int((numbers > self._largest_count()).sum()),
+        }
+
+
 def check_records(estimator: Any, X: Any, y: Any) -> None:
     """Raise SchemaError for records that the estimator, or the first or last step of a pipeline, always refuses."""
     last = getattr(estimator, "_final_estimator", estimator)
-    first = estimator.steps[0][1] if hasattr(estimator, "steps") else estimator
+    first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
     if isinstance(first, DeclaredFeatures) and first.handle_invalid == "error":
         first._check_features(X)
     if isinstance(last, DeclaredRecords) and y is not None and last.handle_invalid == "error":
         last._check_targets(y)
+
+
+def _are_counts(numbers: FloatArray) -> NDArray[np.bool_]:
+    """Return which numbers are counts, shape (n,)."""
+    return np.asarray((numbers >= 0) & (numbers == np.floor(numbers)))
 
 
 def _numbers(y: Any) -> FloatArray:

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+import privsample as ps
 from privsample import DP, Assumption, PrivateLogisticRegression, Release
 from privsample.errors import SchemaError, UnreachableTarget
 
@@ -70,11 +71,12 @@ def test_the_cost_is_known_before_any_data():
     account = made.accountant_for(400, 2)
     assert DP(epsilon=5.0, delta=1e-6).met_by(account)
     assert account == made.mechanism_for(400, 2).accountant
-    assert account.norm == pytest.approx(np.sqrt(2))
+    assert made.mechanism_for(400, 2).norm == pytest.approx(np.sqrt(2 / 3 + 1))
+    assert made.mechanism_for(400, 1).norm == 1.0
     assert regression(fit_intercept=False).mechanism_for(400, 2).intercept_std is None
     assert regression(intercept_std=7.0).mechanism_for(400, 2).intercept_std == 7.0
-    assert regression().mechanism_for(400, 2).data_weight == 1.0
-    assert regression(method="diffused").mechanism_for(400, 2).prior_weight == 1.0
+    assert regression(method="concentrated").mechanism_for(400, 2).data_weight == 1.0
+    assert regression().mechanism_for(400, 2).prior_weight == 1.0
 
 
 @pytest.mark.parametrize("method", ["diffused", "concentrated"])
@@ -92,6 +94,66 @@ def test_fit_and_predict(method, more, rng):
     assert np.allclose(chances.sum(axis=1), 1)
     assert (made.predict(rows) == np.where(chances[:, 1] > 0.5, "yes", "no")).all()
     assert ((made.decision_function(rows) > 0) == (chances[:, 1] > 0.5)).all()
+
+
+@pytest.mark.parametrize("method", ["diffused", "concentrated"])
+@pytest.mark.parametrize("features", [1, 2, 30])
+def test_auto_never_assumes_that_a_chain_converged(method, features):
+    """It draws exactly where the bound on the work permits, and otherwise by Langevin chains."""
+    auto = regression(method=method, epsilon=5.0 if features < 3 else 50.0)
+    made = auto.mechanism_for(400, features)
+    assert isinstance(made, ps.LogisticPosterior if features < 3 else ps.LangevinPosterior)
+    assert Assumption.CONVERGED_CHAIN not in made.accountant.assumptions
+    assert regression(method=method, sampler="langevin").mechanism_for(400, features).accountant.steps >= 1
+    nuts = regression(method=method, sampler="nuts").accountant_for(400, features)
+    assert Assumption.CONVERGED_CHAIN in nuts.assumptions
+    target = DP(epsilon=5.0, delta=1e-6)
+    assert target.met_by(nuts)
+    assert target.met_by(auto.set_params(epsilon=5.0).accountant_for(400, features))
+
+
+def test_langevin_chains_give_records_at_least_the_weight_of_the_ideal_posterior():
+    ideal = regression(sampler="nuts").mechanism_for(400, 8)
+    chain = regression(sampler="langevin").mechanism_for(400, 8)
+    assert ideal.data_weight <= chain.data_weight <= 1.2 * ideal.data_weight
+
+
+@pytest.mark.parametrize("steps", [1, 30, 3000])
+def test_the_number_of_steps_is_public_and_paid_for(steps, rng):
+    made = regression(sampler="langevin", steps=steps)
+    assert made.mechanism_for(400, 2).accountant.steps == steps
+    assert DP(epsilon=5.0, delta=1e-6).met_by(made.accountant_for(400, 2))
+    assert f"{steps} Langevin steps" in made.fit(*data(rng), rng=rng).posterior_statement()
+
+
+def test_the_private_posterior_is_described(rng):
+    rows, labels = data(rng)
+    made = regression(sampler="langevin").fit(pd.DataFrame(rows, columns=["age", "dose"]), labels, rng=rng)
+    assert 0.0 < made.data_weight_ < 1.0 == made.prior_weight_
+    words = made.posterior_statement()
+    assert f"the weight {made.data_weight_:.4g}: it treats the 400 records as {400 * made.data_weight_:.4g}" in words
+    assert "Langevin steps from 0" in words
+    table = made.summary(0.8)
+    for part in ("coefficient", "80 % interval", "age", "dose", "intercept", words, f"{made.coef_[0, 0]:.4g}"):
+        assert part in table
+    exact = regression(sampler="auto", epsilon=0.5).fit(rows[:, :1], labels, rng=rng)
+    assert "Each draw is exact" in exact.posterior_statement()
+    narrow = regression(method="concentrated").fit(rows, labels, rng=rng)
+    assert "intervals need not contain the coefficients" in narrow.posterior_statement()
+    assert narrow.prior_weight_ > 1.0 == narrow.data_weight_
+    free = regression(epsilon=1e4, prior_std=0.1).fit(rows, labels, rng=rng)
+    assert "permits the posterior itself" in free.posterior_statement()
+
+
+def test_intervals_are_in_the_units_of_the_features(rng):
+    rows, labels = data(rng)
+    one = regression().fit(rows, labels, rng=np.random.default_rng(3)).intervals()
+    other = regression(bounds=(0, 1000)).fit(100 * rows, labels, rng=np.random.default_rng(3)).intervals()
+    assert one["coefficients"].shape == (2, 2)
+    assert (one["coefficients"][0] < one["coefficients"][1]).all()
+    assert one["intercept"].shape == (2,)
+    assert np.allclose(one["coefficients"], 100 * other["coefficients"])
+    assert np.allclose(one["intercept"], other["intercept"])
 
 
 def test_a_draw_at_a_large_epsilon_predicts_well(rng):
@@ -136,7 +198,7 @@ def test_any_record_is_taken(odd, rng):
 def test_the_curator_hears_of_them(rng):
     rows, labels = data(rng, 30)
     rows[0, 0] = np.nan
-    assert regression().validate(rows, labels).facts == {"not finite": 1}
+    assert regression(norm=2.0).validate(rows, labels).facts == {"not finite": 1}
 
 
 def test_pipelines_and_tables(rng):
@@ -152,8 +214,7 @@ def test_pipelines_and_tables(rng):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"classes": ("a", "b", "c")}, "one model per class.*OneVsRestClassifier"),
-        ({"classes": "ab"}, "must be a pair"),
+        ({"classes": "ab"}, "classes must be"),
         ({"bounds": None}, "norm or bounds"),
         ({"bounds": (1, 0)}, "low < high"),
         ({"bounds": (0, np.inf)}, "finite"),
@@ -162,6 +223,8 @@ def test_pipelines_and_tables(rng):
         ({"method": "direct"}, "method must be"),
         ({"norm": -1.0}, "norm must be"),
         ({"sampler": "gibbs"}, "sampler must be"),
+        ({"steps": 0, "sampler": "langevin"}, "steps must be"),
+        ({"draws": 0}, "draws must be"),
         ({"epsilon": 0.0}, "epsilon must be"),
     ],
     ids=str,

@@ -35,7 +35,7 @@ class Untouched(np.random.Generator):
 
 
 def declared(kind, **more):
-    own = {"target_bounds": (0, 1)} if kind is ps.PrivateSGDRegressor else {}
+    own = {"target_bounds": (0, 1)} if kind is ps.PrivateSGDRegressor else {"norm": 8.0}
     return kind(**{"bounds": (0, 16), **own, **more})
 
 

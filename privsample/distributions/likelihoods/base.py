@@ -8,7 +8,8 @@ from privsample._checks import FloatArray
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 UP = 1.0 + 2.0**-49  # bounds the relative rounding error of a few operations
-_MOST_ROOM = 1e100  # rows that are shorter still are truncated a little earlier, so that no slope overflows
+_MOST_ROOM = 1e100  # rows that are shorter still are truncated earlier, so that no slope overflows
+_MOST_SLOPE = 1e250
 
 
 class RegressionLikelihood(ABC):
@@ -167,6 +168,15 @@ def records_that_change(relation: Relation) -> int:
 
 
 def room_of(lengths: FloatArray, norm: float) -> FloatArray:
-    """The ratio of `norm` to the lengths of rows, rounded down and bounded, so that truncated slopes stay finite."""
+    """The ratio of `norm` to the lengths of rows, rounded down and bounded; 1 for rows of zeros."""
     with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(np.minimum(norm / lengths, _MOST_ROOM) / UP)
+        return np.asarray(np.where(lengths > 0.0, np.minimum(norm / lengths, _MOST_ROOM) / UP, 1.0))
+
+
+def truncated(slopes: FloatArray, clip: float, room: FloatArray) -> FloatArray:
+    """Slopes truncated to +-clip times room, which clips the gradient of each record to clip times the largest norm.
+
+    The truncated slope is still nondecreasing in the score, so that the loss remains convex (langevin.md, section 5).
+    """
+    limit = np.minimum(clip * room[:, None], _MOST_SLOPE)
+    return np.asarray(np.clip(slopes, -limit, limit))

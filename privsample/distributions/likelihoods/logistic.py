@@ -6,25 +6,12 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.distributions.likelihoods.base import UP, RegressionLikelihood, records_that_change
+from privsample.distributions.likelihoods.classes import clean_classes, count_class_problems
 from privsample.relations import Relation, ReplaceOne
 
 SCALAR_GRADIENT_FACTOR = (
     1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
 )
-
-
-def binary_targets(targets: FloatArray) -> FloatArray:
-    """1 where the target is 1, otherwise 0."""
-    return np.where(targets == 1.0, 1.0, 0.0)
-
-
-def count_binary_problems(targets: FloatArray) -> dict[str, int]:
-    """Count the labels that are missing, and those that are neither 0 nor 1."""
-    known = ~np.isnan(targets)
-    return {
-        "labels that are no number": int((~known).sum()),
-        "labels that are neither 0 nor 1": int((~np.isin(targets[known], (0.0, 1.0))).sum()),
-    }
 
 
 @frozen_value
@@ -64,11 +51,11 @@ class LogisticLikelihood(RegressionLikelihood):
 
     def clean_targets(self, targets: FloatArray) -> FloatArray:
         """1 where the target is 1, otherwise 0."""
-        return binary_targets(targets)
+        return clean_classes(targets, 2)
 
     def count_problems(self, targets: FloatArray) -> dict[str, int]:
         """Count the labels that are missing, and those that are neither 0 nor 1."""
-        return count_binary_problems(targets)
+        return count_class_problems(targets, 2)
 
     def mean(self, scores: FloatArray) -> FloatArray:
         """The probability of 1."""

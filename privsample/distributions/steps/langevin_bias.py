@@ -11,7 +11,6 @@ FORGOTTEN = 0.01  # default numbers of steps reduce the influence of the start t
 _STEPS_PER_CONDITION = 10.0
 _MOST_STEPS, _FEWEST_STEPS = 100_000, 100
 _MOST_VISITS = 2e10  # numbers read in all steps of a default choice, about 60 s
-_GRID = np.geomspace(1e-9, 1.0, 400)
 
 
 @frozen_value
@@ -142,10 +141,16 @@ class LangevinBias:
 def best_step_size(
     strong_convexity: float, smoothness: float, *, steps: int, dimension: int, start_distance: float
 ) -> float:
-    """The step size in (0, 2/(m + M)] with the least Wasserstein bound; 1/M for a flat prior, where none is known."""
+    """The step size in [low, 1/(m + M)] with the least Wasserstein bound; 1/M for a flat prior, where none is known.
+
+    The bound holds up to 2/(m + M), where the direction of the largest curvature would be far too wide; up to
+    1/(m + M) no direction is widened by more than sqrt(2). The bound is loose, so that it would at times prefer a chain
+    that hardly leaves its start: with `low` the chain forgets the start to `FORGOTTEN`, if the upper limit does.
+    """
     if strong_convexity == 0.0:
         return 1.0 / smoothness
-    top = 2.0 / (strong_convexity + smoothness) * (1.0 - 1e-12)  # rounding must not exceed the limit
+    top = 1.0 / (strong_convexity + smoothness)
+    low = min(-math.expm1(math.log(FORGOTTEN) / steps) / strong_convexity, top)
     model = LangevinBias(
         strong_convexity=strong_convexity,
         smoothness=smoothness,
@@ -154,10 +159,10 @@ def best_step_size(
         dimension=dimension,
         start_distance=start_distance,
     )
-    found = model._bounds(top * _GRID)
-    place = int(np.argmin(found))
-    near = np.geomspace(_GRID[max(place - 1, 0)], _GRID[min(place + 1, len(_GRID) - 1)], 101)
-    return float(top * near[int(np.argmin(model._bounds(top * near)))])
+    grid = np.geomspace(low, top, 200)
+    place = int(np.argmin(model._bounds(grid)))
+    near = np.geomspace(grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)], 101)
+    return float(min(max(near[int(np.argmin(model._bounds(near)))], low), top))
 
 
 def default_steps(strong_convexity: float, smoothness: float, step_size: float | None, *, visits: int) -> int:

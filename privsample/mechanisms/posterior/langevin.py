@@ -21,6 +21,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.posterior.langevin import LangevinAccountant
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
+from privsample.distributions.likelihoods.normal import HuberLikelihood
 from privsample.distributions.models.regression_potential import RegressionPotential, RegressionScale
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, labelled_rows
@@ -30,7 +31,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter, inverse
-from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, TOO_MUCH_WEIGHT, Example
 from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
@@ -84,7 +85,8 @@ class LangevinPosterior(Mechanism):
         Number of steps, >= 1. None chooses 10 (m + M)/m steps, or, with a given step size, enough to reduce the
         influence of the start to 1 %; at most 100,000, and at most 2e10 numbers are read unless these are 100 steps.
     step_size : float, optional
-        Step size in units of the prior, > 0 and at most 2/M. None minimises the bound `bias.wasserstein`.
+        Step size in units of the prior, > 0 and at most 2/M. None minimises the bound `bias.wasserstein` among the step
+        sizes up to 1/(m + M) that reduce the influence of the start to 1 %; it is 1/(m + M) if none does.
 
     Raises
     ------
@@ -109,7 +111,7 @@ class LangevinPosterior(Mechanism):
     ...     target=ps.DP(epsilon=1, delta=1e-6),
     ... )
     >>> round(mechanism.data_weight, 4), mechanism.accountant.steps
-    (0.1258, 33)
+    (0.1236, 33)
     >>> mechanism.release((np.ones((40, 2)), np.arange(40) % 2))["coefficients"].shape
     (1, 2)
     """
@@ -227,14 +229,30 @@ class LangevinPosterior(Mechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Mutants with less noise than stated, and with a record that counts more than stated."""
-        likelihood = LogisticLikelihood()
-        example = cls(
-            likelihood=likelihood, features=1, norm=4.0, relation=ReplaceOne(1), data_weight=0.5, steps=8, step_size=0.1
+        logistic = cls(
+            likelihood=LogisticLikelihood(),
+            features=1,
+            norm=4.0,
+            relation=ReplaceOne(1),
+            data_weight=0.5,
+            steps=8,
+            step_size=0.1,
         )
+        huber = cls(
+            likelihood=HuberLikelihood(threshold=1.0),
+            features=2,
+            norm=1.0,
+            relation=AddRemove(),
+            max_records=3,
+            intercept_std=1.0,
+            data_weight=0.5,
+            steps=8,
+        )
+        # Half the variance of the noise is the same chain, in other units, as twice the weight and shorter rows.
+        half = {"data_weight": 1.0, "norm": 0.5**0.5, "intercept_std": 0.5**0.5, "step_size": huber.bias.step_size}
         return (
-            Example.with_wrong_fields(
-                "langevin-posterior", example, data_weight=1.0, bug=TOO_MUCH_WEIGHT, samples=20_000
-            ),
+            Example.with_wrong_fields("langevin-logistic", logistic, data_weight=1.0, bug=TOO_MUCH_WEIGHT),
+            Example.with_wrong_fields("langevin-huber", huber, bug=TOO_LITTLE_NOISE, **half),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -1,0 +1,252 @@
+"""Base class of regressions whose coefficients are private posterior draws."""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privsample._checks import FloatArray, positive_integer
+from privsample.accounting.base import Accountant
+from privsample.accounting.targets import DP
+from privsample.distributions.likelihoods.base import RegressionLikelihood
+from privsample.estimators.chain import calibrated_chains
+from privsample.estimators.draws import credible_interval, posterior_statement, summary_table
+from privsample.estimators.records import DeclaredRecords
+from privsample.mechanisms.posterior.glm import LogisticPosterior
+from privsample.mechanisms.posterior.langevin import LangevinPosterior
+
+Method = Literal["diffused", "concentrated"]
+PosteriorMechanism = LangevinPosterior | LogisticPosterior
+FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
+    "diffused": "data_weight",
+    "concentrated": "prior_weight",
+}
+
+
+class PosteriorRegression(DeclaredRecords, ABC):
+    """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
+
+    epsilon: float
+    norm: float | None
+    prior_std: float
+    fit_intercept: bool
+    intercept_std: float | None
+    method: Method
+    draws: int
+    steps: int | None
+    unit: str
+
+    @abstractmethod
+    def _likelihood(self) -> RegressionLikelihood:
+        """Return the likelihood of the targets as `_targets` returns them."""
+
+    @abstractmethod
+    def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
+        """Store the draws, in units of the features as given, as fitted attributes."""
+
+    def mechanism_for(self, n: int, features: int) -> PosteriorMechanism:
+        """Return the mechanism that `fit` runs on n records.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        LangevinPosterior or LogisticPosterior
+            The mechanism, calibrated to (epsilon, delta).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError
+            If a parameter of the estimator is invalid.
+        """
+        n, features = positive_integer(n=n), positive_integer(features=features)
+        if self.method not in FREE_PARAMETERS:
+            raise ValueError(f"method must be 'concentrated' or 'diffused', got {self.method!r}")
+        if self.norm is None and self.bounds is None:
+            raise ValueError(
+                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
+            )
+        return self._mechanism(n, features)
+
+    def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
+        """Return the calibrated mechanism; the parameters of all regressions were checked."""
+        return calibrated_chains(
+            self._likelihood(),
+            DP(epsilon=self.epsilon, delta=self.delta),
+            n=n,
+            by=FREE_PARAMETERS[self.method],
+            steps=self.steps if self.steps is None else positive_integer(steps=self.steps),
+            unit=self.unit,
+            fields=self._prior(features),
+        )
+
+    def _prior(self, features: int) -> dict[str, Any]:
+        """Return the fields of the mechanism that do not depend on n or on the target."""
+        intercept_std = self.prior_std if self.intercept_std is None else self.intercept_std
+        return {
+            "features": features,
+            "norm": float(np.sqrt(min(features, features / 3 + 1))) if self.norm is None else self.norm,
+            "prior_std": self.prior_std,
+            "intercept_std": intercept_std if self.fit_intercept else None,
+            "draws": positive_integer(draws=self.draws),
+        }
+
+    def accountant_for(self, n: int, features: int) -> Accountant:
+        """Return the account of one `fit`, computed without data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        Accountant
+            The account of the release that `fit` makes, under ReplaceOne(n).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError, TypeError
+            If a parameter is invalid.
+        """
+        return self.mechanism_for(n, features).accountant
+
+    def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
+        """Draw the coefficients from their private posterior, given rows X and targets y.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, features)
+            Features, one row for each record. Missing entries are replaced by the rule in the class description.
+        y : array-like, shape (n,)
+            Targets; of a classifier labels, entries of `classes`.
+        rng : numpy.random.Generator, optional
+            Source of randomness for simulations; it adds the assumption RNG_FRESH to the account. None uses the
+            entropy of the operating system.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        SchemaError
+            If X or y has the wrong shape or, with `handle_invalid="error"`, holds values that the declared rules do
+            not cover. Nothing is drawn.
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
+        ValueError, TypeError
+            If a parameter of the estimator is invalid.
+        """
+        rows = self._checked_rows(X, y)
+        mechanism = self.mechanism_for(*rows.shape)
+        scaled, centre, spread = self._scaled(rows)
+        release = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
+        slopes = release["coefficients"] / spread
+        own = release["intercept"] if self.fit_intercept else np.zeros(slopes.shape[:-1])
+        self.release_, self.accountant_ = release, release.account
+        self._centre, self._fitted = centre, (mechanism, len(rows))
+        self.data_weight_, self.prior_weight_ = mechanism.data_weight, mechanism.prior_weight
+        self._set_coefficients(slopes, own - slopes @ centre)
+        return self
+
+    def intervals(self, level: float = 0.9) -> dict[str, FloatArray]:
+        """Return equal-tailed credible intervals of the private posterior, in units of the features as given.
+
+        Whatever the data are, an interval contains a further independent draw from the private posterior with
+        probability `level`. Its ends are quantiles of the draws, if there are at least 2/(1 - level) - 1 of them;
+        with fewer it is Student's t interval for a further draw, which is exact for a Gaussian posterior.
+        `posterior_statement` says how the private posterior differs from the posterior.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Probability of each interval, in (0, 1).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            "coefficients", shape (2, features), and "intercept", shape (2,), low ends first; for more than two classes
+            (2, classes, features) and (2, classes).
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
+        ValueError
+            If `level` is out of its range, or there is a single draw.
+        """
+        check_is_fitted(self)
+        return {
+            "coefficients": credible_interval(self.coef_draws_, level),
+            "intercept": credible_interval(self.intercept_draws_, level),
+        }
+
+    def posterior_statement(self) -> str:
+        """Return in plain language how far the private posterior is from the posterior, from public numbers alone.
+
+        Returns
+        -------
+        str
+            The data weight or prior weight, what it means, and the bias of the chains.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
+        """
+        check_is_fitted(self)
+        return posterior_statement(*self._fitted)
+
+    def summary(self, level: float = 0.9) -> str:
+        """Return a table of the coefficients with credible intervals, and below it `posterior_statement`.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Probability of each interval, as for `intervals`.
+
+        Returns
+        -------
+        str
+            One line for each coefficient, in units of the features as given.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
+        ValueError
+            If `level` is out of its range, or there is a single draw.
+        """
+        found = self.intervals(level)
+        names = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
+        classes = [str(label) for label in self.classes_] if self.coef_draws_.ndim == 3 else []
+        table = summary_table(self.coef_draws_, self.intercept_draws_, found, names=names, classes=classes, level=level)
+        return f"{table}\n\n{self.posterior_statement()}"
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Linear predictors under each draw, shape (k, draws), or (k, draws, classes)."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        known = np.where(np.isnan(rows), self._centre, rows)
+        return np.asarray(np.tensordot(known, self.coef_draws_, axes=(1, -1)) + self.intercept_draws_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # missing values are replaced, so that no record can make a private fit fail
+        tags.non_deterministic = True
+        return tags
