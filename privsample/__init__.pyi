@@ -36,6 +36,7 @@ from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant a
 from privsample.accounting.postprocessing.contraction import ContractionAccountant as ContractionAccountant
 from privsample.accounting.postprocessing.diffusion import diffusion_account as diffusion_account
 from privsample.accounting.postprocessing.diffusion import intrinsic_sensitivity as intrinsic_sensitivity
+from privsample.accounting.postprocessing.hidden_states import HiddenStateAccountant as HiddenStateAccountant
 from privsample.accounting.postprocessing.kernels import KernelAccountant as KernelAccountant
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountant as LaplaceSumAccountant
 from privsample.accounting.profiles import ProfileAccountant as ProfileAccountant

@@ -231,6 +231,15 @@ def real_array(**named: ArrayLike) -> FloatArray:
     return result
 
 
+def nonnegative_numbers(**named: ArrayLike) -> tuple[float, ...]:
+    """A list of finite numbers >= 0."""
+    ((name, _),) = named.items()
+    values = real_array(**named)
+    if values.ndim != 1 or not np.all((values >= 0.0) & (values < np.inf)):
+        raise ValueError(f"{name} must be a list of finite numbers >= 0, got {values.tolist()}")
+    return tuple(values.tolist())
+
+
 def holds_text(item: ArrayLike) -> bool:
     """True if the item is text, or an array or nested list with text."""
     found = np.asarray(item)

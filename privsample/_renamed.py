@@ -44,6 +44,12 @@ def _weight_of_prior(fields: dict[str, Any]) -> dict[str, Any]:
     return left | {"prior_weight": weight}
 
 
+def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace `hidden_order`, of descent in one epoch, by `order`."""
+    left = {name: item for name, item in fields.items() if name != "hidden_order"}
+    return left | {"order": "shuffle_once" if fields.get("hidden_order", True) else "given"}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -65,6 +71,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("LogisticAccountant", 1): _weight_of_prior,
     ("LogisticPosterior", 1): _weight_of_prior,
     ("NoisyScore", 1): _fields(law="distribution"),
+    ("NoisyProjectedSGD", 1): _order_of_records,
     ("NormalShift", 1): _fields(reach="record_range"),
     ("Parallel", 1): _fields(moved="records_may_move"),
     ("PosteriorAccountant", 1): _weight_of_prior,
@@ -72,6 +79,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RecordSensitivity", 2): _fields(whole="integer_valued"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("SGDAccountant", 1): _order_of_records,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),

@@ -76,6 +76,7 @@ def instances() -> dict[type, Any]:
             ps.Group(base=ps.ZCDPAccountant(rho=1), size=2),
             ps.CurveAccountant(points=np.array([[0.0, 0.5], [1.0, 0.1]])),
         ),
+        ps.HiddenStateAccountant(moves=(1, 0), noise_stds=(1, 1), constants=(1, 0.5)),
         *(ps.PairAccountant(p=uniform, q=np.array([0.3, 0.7])), ps.LossDistributionAccountant(first=masses)),
         ps.TradeoffAccountant(knots=np.array([[0.0, 1.0], [0.5, 0.2], [1.0, 0.0]])),
         ps.NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(0, 1)),

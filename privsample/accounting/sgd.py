@@ -1,21 +1,28 @@
-"""Account of noisy projected gradient descent in one pass, of which the last state is released: docs/notes/sgd.md."""
+"""Account of noisy projected gradient descent over epochs, of which the last state is released: docs/notes/sgd.md and
+hidden_states.md."""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, check_memory, nonnegative_integer, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, nonnegative_integer, one_of, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.epochs import epoch_shifts
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
 from privsample.distributions.steps.losses import ConvexLoss
 from privsample.relations import ReplaceOne
 
+Order = Literal["given", "shuffle_once", "reshuffle"]
+ORDERS = get_args(Order)
 _BINS = 600  # groups of steps, each bounded by its last step
 _UP = 1 + 1e-12  # exceeds the relative rounding error
 _LARGE = 500.0  # exponents up to this one do not overflow
@@ -70,13 +77,13 @@ class OrderPair(LossPair):
 
 @frozen_value
 class SGDAccountant(Accountant):
-    """Noisy projected gradient descent in one pass over the records, of which the last state is released.
+    """Noisy projected gradient descent over one or more epochs, of which the last state is released.
 
     Each step adds N(0, noise_std^2) noise to each coordinate of the mean gradient of a batch, moves the state by `rate`
-    times the result, and projects it. Under ReplaceOne(n), a replaced record displaces the state in one step, by at
-    most rate G / batch, where G is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides the
-    displacement, and every later step contracts it. With `hidden_order`, the records are in uniformly random secret
-    order and the bound is a mixture over positions; otherwise it is that of the last position, which is the worst.
+    times the result, and projects it. Under ReplaceOne(n), a replaced record displaces the state once in each epoch, by
+    at most rate G / batch, where G is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides
+    the displacement, and every later step contracts it. If the order of the records is secret and uniformly random, the
+    bound is a mixture over positions; otherwise it is that of the last position, which is the worst.
 
     Parameters
     ----------
@@ -85,15 +92,18 @@ class SGDAccountant(Accountant):
     n : int
         Number of records, >= 1; public.
     rate : float
-        Learning rate, finite and > 0; it must be small enough that each step is a contraction.
+        Learning rate, finite and > 0; it must be small enough that no step increases distances.
     noise_std : float
         Standard deviation of the noise of a step, before multiplication by `rate`, in units of the gradient, > 0.
     batch : int, default 1
         Records per step, from 1 to n.
+    epochs : int, default 1
+        Number of passes over the records, >= 1.
     public_tail : int, default 0
         Number of further noisy steps on public records after the private ones, >= 0.
-    hidden_order : bool, default True
-        True if the records are shuffled uniformly and the order stays secret.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records. "shuffle_once": uniformly random and secret, the same in each epoch.
+        "reshuffle": uniformly random and secret, drawn anew for each epoch. "given": as given, which may be public.
     unit : str, default "record"
         The name of what is protected.
     assumptions : frozenset of Assumption, default {IDEAL_REALS}
@@ -102,14 +112,15 @@ class SGDAccountant(Accountant):
     Raises
     ------
     TypeError
-        If `loss` is not a ConvexLoss or `hidden_order` is not a bool.
+        If `loss` is not a ConvexLoss.
     ValueError
-        If a number is outside its range, or `rate` is too large for a contraction.
+        If a number is outside its range, `order` is unknown, or `rate` is too large for a contraction.
 
     Notes
     -----
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and
-    Thakurta 2018; Bok, Su and Altschuler 2024 (each position is Gaussian); docs/notes/sgd.md.
+    Thakurta 2018; Bok, Su and Altschuler 2024 (each position is Gaussian); docs/notes/sgd.md and, for several
+    epochs, docs/notes/hidden_states.md.
 
     Kind: upper bound.
 
@@ -120,6 +131,9 @@ class SGDAccountant(Accountant):
     >>> account = ps.SGDAccountant(loss=loss, n=1000, rate=0.5, noise_std=1.0)
     >>> round(float(account.epsilon(1e-5)), 3), round(float(account.accountant_at(0).epsilon(1e-5)), 3)
     (4.609, 0.168)
+    >>> longer = ps.SGDAccountant(loss=loss, n=1000, rate=0.5, noise_std=1.0, epochs=100)
+    >>> round(float(longer.epsilon(1e-5)), 3), round(float(longer.composed.epsilon(1e-5)), 3)
+    (4.629, 206.561)
     """
 
     loss: ConvexLoss
@@ -127,8 +141,9 @@ class SGDAccountant(Accountant):
     rate: float
     noise_std: float
     batch: int = 1
+    epochs: int = 1
     public_tail: int = 0
-    hidden_order: bool = True
+    order: Order = "shuffle_once"
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
@@ -138,11 +153,12 @@ class SGDAccountant(Accountant):
         set_fields(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
         set_fields(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
         set_fields(self, public_tail=nonnegative_integer(public_tail=self.public_tail))
-        if not isinstance(self.hidden_order, bool):
-            raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
+        set_fields(self, epochs=positive_integer(epochs=self.epochs))
+        if not one_of(self.order, ORDERS):
+            raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {self.order!r}")
         if not self.batch <= self.n:
             raise ValueError(f"batch must be at most n = {self.n}, got {self.batch}")
-        positive(**{"gradient_sensitivity / (batch * noise_std)": self._shift(0)})
+        positive(**{"gradient_sensitivity / (batch * noise_std)": self._move})
         self.contraction  # noqa: B018 - checks the rate
 
     @property
@@ -152,10 +168,11 @@ class SGDAccountant(Accountant):
 
     @property
     def source(self) -> str:
-        """The theorems, and the note with the proof."""
+        """The theorems, and the notes with the proofs."""
+        several = ", hidden_states.md" if self.epochs > 1 else ""
         return (
             "Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and "
-            "Thakurta 2018; Bok, Su and Altschuler 2024; docs/notes/sgd.md"
+            f"Thakurta 2018; Bok, Su and Altschuler 2024; docs/notes/sgd.md{several}"
         )
 
     @property
@@ -164,30 +181,46 @@ class SGDAccountant(Accountant):
         return self.loss.contraction(self.rate)
 
     @property
-    def steps(self) -> int:
-        """Number of steps on private records."""
+    def steps_per_epoch(self) -> int:
+        """Number of steps of one epoch."""
         return -(-self.n // self.batch)
 
     @property
-    def shifts(self) -> FloatArray:
-        """Mean shift of the equivalent Gaussian mechanism for the records of each step, shape (steps,), in standard
-        deviations.
+    def steps(self) -> int:
+        """Number of steps on private records, over all epochs."""
+        return self.epochs * self.steps_per_epoch
 
-        The record at position k is used in step k // batch. Given its position, the release costs as much as this
-        Gaussian mechanism (sgd.md, section 2). Raises ValueError if the steps do not fit into memory.
+    @property
+    def shifts(self) -> FloatArray:
+        """Mean shift of the equivalent Gaussian mechanism for the records of each step of an epoch, in standard
+        deviations, shape (steps_per_epoch,).
+
+        The record at position k of the last epoch is used in its step k // batch. Given its position, the release costs
+        at most as much as this Gaussian mechanism (sgd.md, section 2; hidden_states.md, section 6). Raises ValueError
+        if the steps do not fit into memory.
         """
-        check_memory(self.steps, lower="n, or raise batch")
-        return self._shift(np.arange(self.steps)[::-1] + self.public_tail)
+        check_memory(self.steps_per_epoch, lower="n, or raise batch")
+        return self._shift(np.arange(self.steps_per_epoch)[::-1])
+
+    @property
+    def _move(self) -> float:
+        """Distance by which a record displaces the state in one step, in standard deviations of the step's noise."""
+        return float(self.loss.gradient_sensitivity / (self.batch * self.noise_std) * _UP)
 
     def _shift(self, later: ArrayLike) -> FloatArray:
-        """The shift of a step that is followed by `later` further steps."""
-        one = self.loss.gradient_sensitivity / (self.batch * self.noise_std) * _UP
-        return np.asarray(one / noise_of_equal_steps(1.0, self.contraction, later))
+        """The shift of a step of the last epoch that is followed by `later` further steps of the epoch."""
+        distance = 2.0 * self.loss.radius * self.batch / (self.rate * self.loss.gradient_sensitivity) * _UP
+        places = tuple(np.ravel(later).tolist())
+        unit = _unit_shifts(
+            distance, self.contraction, self.steps_per_epoch, self.epochs, self.public_tail, self.order, places
+        )
+        return np.reshape(self._move * unit, np.shape(later))
 
     def accountant_at(self, index: int) -> Accountant:
         """The account of the release for the record at a known position of the order.
 
-        With a hidden order it describes what an adversary who knows the position learns.
+        With a secret order it describes what an adversary who knows the position learns; with order "reshuffle", one
+        who knows the position in the last epoch.
 
         Parameters
         ----------
@@ -206,32 +239,73 @@ class SGDAccountant(Accountant):
         """
         if not 0 <= index < self.n:
             raise ValueError(f"index must lie in 0, ..., {self.n - 1}, got {index}")
-        shift = float(self._shift(self.steps - 1 - index // self.batch + self.public_tail))
-        return GaussianAccountant(
-            sensitivity=max(shift, LEAST_LOSS), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
-        )
+        return self._gaussian(float(self._shift(self.steps_per_epoch - 1 - index // self.batch)))
 
     @property
     def worst_account(self) -> Accountant:
         """The account of the last position, for an adversary who knows the order."""
         return self.accountant_at(self.n - 1)
 
+    @property
+    def composed(self) -> Accountant:
+        """The account of all steps if every state were released: Gaussian composition over epochs, without mixtures."""
+        return self._gaussian(self._move * float(np.sqrt(self.epochs)) * _UP)
+
+    def _gaussian(self, shift: float) -> GaussianAccountant:
+        """The account of one Gaussian mechanism with this shift."""
+        return GaussianAccountant(
+            sensitivity=max(shift, LEAST_LOSS), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
+        )
+
+    def group(self, size: int) -> Accountant:
+        """Groups of `size` records; `size` times the shift if the order is as given, else the general bound."""
+        if self.order != "given" or (self.contraction == 0.0 and self.public_tail):
+            return Accountant.group(self, size)
+        size = positive_integer(size=size)
+        shift = min(size, self.n) * max(float(self._shift(0)), LEAST_LOSS) * _UP
+        return replace(self._gaussian(shift), relation=self.relation.group(size))
+
     def _bounds(self) -> PrivacyBounds:
         """One pair, its own reverse. zCDP is that of the worst position, which dominates at large orders."""
-        zcdp = half_square(float(self._shift(self.public_tail))) * _UP
+        zcdp = half_square(float(self._shift(0))) * _UP
         return PrivacyBounds.from_pairs([self._pair], zcdp=zcdp, exact=frozenset())
 
     @property
     def _pair(self) -> LossPair:
-        """The dominating pair of the release (sgd.md, section 3)."""
+        """The dominating pair of the release (sgd.md, section 3; hidden_states.md, section 6)."""
         if self.contraction == 0.0 and self.public_tail:
             return binary_pair(0.0)  # a step with contraction 0 does not depend on the state before it
-        worst = max(float(self._shift(self.public_tail)), LEAST_LOSS)
-        if not self.hidden_order:
+        worst = max(float(self._shift(0)), LEAST_LOSS)
+        if self.order == "given" or self.steps_per_epoch == 1:
             return GaussianPair(mu=worst)
-        ends = np.unique(np.floor(np.geomspace(1.0, self.steps, _BINS)).astype(np.int64))
+        ends = np.unique(np.floor(np.geomspace(1.0, self.steps_per_epoch, _BINS)).astype(np.int64))
         later = np.append(0, ends[:-1])  # steps after the last one of the bin; the first bin is the last step alone
-        short = self.steps * self.batch - self.n  # records that the last batch lacks
+        short = self.steps_per_epoch * self.batch - self.n  # records that the last batch lacks
         records = np.diff(np.append(0, ends * self.batch - short))
-        shifts = np.maximum(self._shift(later + self.public_tail), worst * 1e-9)
+        shifts = np.maximum(self._shift(later), worst * 1e-9)
         return OrderPair(mus=shifts, log_weights=np.log(records / self.n))
+
+
+@lru_cache(maxsize=256)
+def _unit_shifts(
+    distance: float, constant: float, period: int, epochs: int, tail: int, order: Order, later: tuple[int, ...]
+) -> FloatArray:
+    """The shifts where one step moves the state by one standard deviation; all shifts are proportional to that move.
+
+    A record whose earlier positions are secret and drawn anew counts as the last of each earlier epoch, which costs no
+    less (hidden_states.md, section 6).
+    """
+    left = np.array(later, dtype=np.float64)
+    gap = period - left if order == "reshuffle" else np.full(len(left), float(period))
+    found = epoch_shifts(
+        move=1.0,
+        distance=distance,
+        constant=constant,
+        period=period,
+        epochs=epochs,
+        tail=tail,
+        after=left + tail,
+        gap=gap,
+    )
+    found.flags.writeable = False
+    return found

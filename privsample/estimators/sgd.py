@@ -10,15 +10,14 @@ from scipy import special
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray, positive_integer
-from privsample.accounting.sgd import SGDAccountant
+from privsample._checks import FloatArray, positive, positive_integer
+from privsample.accounting.sgd import Order, SGDAccountant
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.estimators.features import HandleInvalid
 from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets
+from privsample.estimators.sgd_plan import default_norm, planned_batches, planned_steps
 from privsample.mechanisms.sgd import NoisyProjectedSGD
-
-_STEPS = 200  # default number of steps; fewer for n < 4000, because smaller batches need more noise
 
 
 class _PrivateSGD(DeclaredRecords, ABC):
@@ -54,15 +53,16 @@ class _PrivateSGD(DeclaredRecords, ABC):
             raise ValueError(
                 "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
             )
-        loss = self._loss(features, float(np.sqrt(features)) if self.norm is None else self.norm)
+        loss = self._loss(features, default_norm(features) if self.norm is None else self.norm)
+        rate, target = 1.0 / loss.smoothness, DP(epsilon=self.epsilon, delta=self.delta)
+        if self.rate is not None:
+            rate = positive(rate=self.rate)
+        batch = None if self.batch is None else positive_integer(batch=self.batch)
+        epochs = None if self.epochs is None else positive_integer(epochs=self.epochs)
+        if batch is None or epochs is None:
+            batch, epochs = planned_batches(n, planned_steps(loss, n, rate, target), batch, epochs)
         return NoisyProjectedSGD.calibrate(
-            loss=loss,
-            n=n,
-            rate=1.0 / loss.smoothness if self.rate is None else self.rate,
-            batch=-(-n // min(_STEPS, max(1, n // 20))) if self.batch is None else self.batch,
-            hidden_order=self.hidden_order,
-            target=DP(epsilon=self.epsilon, delta=self.delta),
-            unit=self.unit,
+            loss=loss, n=n, rate=rate, batch=batch, epochs=epochs, order=self.order, target=target, unit=self.unit
         )
 
     def accountant_for(self, n: int, features: int) -> SGDAccountant:
@@ -91,7 +91,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
         return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
-        """Run one pass of noisy projected gradient descent over the records.
+        """Run noisy projected gradient descent over the records.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
 
 
 class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
-    """Logistic regression for two classes by one pass of noisy projected gradient descent.
+    """Logistic regression for two classes by noisy projected gradient descent.
 
     All that `fit` assumes about the data is declared publicly in the parameters, and only the final coefficients are
     released. Features outside `bounds` are clipped, rows longer than `norm` are scaled down, and a missing number
@@ -164,7 +164,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         The delta of the (epsilon, delta) guarantee, in (0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
-        down to it. None: sqrt(features); then `bounds` must be declared.
+        down to it. None: (1 + sqrt(features))/2; then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
@@ -176,13 +176,17 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     rate : float, optional
         Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
     batch : int, optional
-        Number of records in a step, >= 1. None: ceil(n / min(200, max(1, n // 20))), which makes about 200 steps, or
-        batches of about 20 records if n < 4000.
+        Number of records in a step, >= 1. None: all records where they and `epochs` are few, else as many as make the
+        planned number of steps.
     fit_intercept : bool, default True
         Whether the model has an intercept.
-    hidden_order : bool, default True
-        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
-        without shuffling it uses the worst position.
+    epochs : int, optional
+        Number of passes over the records, >= 1. None: planned from n, the number of features, epsilon, delta and the
+        parameters above, which are public: at most 500 steps, and fewer where their noise would exceed what the
+        coefficients can be; all steps together read at most 2,000,000 records, unless one epoch reads more.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
+        given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
     classes : pair of labels, default (0, 1)
         The negative and the positive class, as known publicly.
     unit : str, default "record"
@@ -211,7 +215,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
 
     Notes
     -----
-    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivation is in docs/notes/sgd.md.
+    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivations are in docs/notes/sgd.md
+    and, for several epochs, docs/notes/hidden_states.md.
 
     Examples
     --------
@@ -239,7 +244,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         rate: float | None = None,
         batch: int | None = None,
         fit_intercept: bool = True,
-        hidden_order: bool = True,
+        epochs: int | None = None,
+        order: Order = "shuffle_once",
         classes: Any = (0, 1),
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
@@ -253,7 +259,8 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         self.rate = rate
         self.batch = batch
         self.fit_intercept = fit_intercept
-        self.hidden_order = hidden_order
+        self.epochs = epochs
+        self.order = order
         self.classes = classes
         self.unit = unit
         self.handle_invalid = handle_invalid
@@ -322,7 +329,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
 
 
 class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
-    """Ridge regression on a ball by one pass of noisy projected gradient descent.
+    """Ridge regression on a ball by noisy projected gradient descent.
 
     The features are treated as in `PrivateSGDClassifier`. Targets are clipped to the public `target_bounds` and mapped
     to [-1, 1]. The guarantee holds under ReplaceOne.
@@ -335,7 +342,7 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         The delta of the (epsilon, delta) guarantee, in (0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
-        down to it. None: sqrt(features); then `bounds` must be declared.
+        down to it. None: (1 + sqrt(features))/2; then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
@@ -349,13 +356,17 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     rate : float, optional
         Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
     batch : int, optional
-        Number of records in a step, >= 1. None: ceil(n / min(200, max(1, n // 20))), which makes about 200 steps, or
-        batches of about 20 records if n < 4000.
+        Number of records in a step, >= 1. None: all records where they and `epochs` are few, else as many as make the
+        planned number of steps.
     fit_intercept : bool, default True
         Whether the model has an intercept.
-    hidden_order : bool, default True
-        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
-        without shuffling it uses the worst position.
+    epochs : int, optional
+        Number of passes over the records, >= 1. None: planned from n, the number of features, epsilon, delta and the
+        parameters above, which are public: at most 500 steps, and fewer where their noise would exceed what the
+        coefficients can be; all steps together read at most 2,000,000 records, unless one epoch reads more.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
+        given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
@@ -380,7 +391,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
 
     Notes
     -----
-    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivation is in docs/notes/sgd.md.
+    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivations are in docs/notes/sgd.md
+    and, for several epochs, docs/notes/hidden_states.md.
 
     Examples
     --------
@@ -408,7 +420,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         rate: float | None = None,
         batch: int | None = None,
         fit_intercept: bool = True,
-        hidden_order: bool = True,
+        epochs: int | None = None,
+        order: Order = "shuffle_once",
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
     ) -> None:
@@ -422,7 +435,8 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         self.rate = rate
         self.batch = batch
         self.fit_intercept = fit_intercept
-        self.hidden_order = hidden_order
+        self.epochs = epochs
+        self.order = order
         self.unit = unit
         self.handle_invalid = handle_invalid
 

@@ -1,4 +1,4 @@
-"""Noisy projected gradient descent in one pass over the records; only the last state is released."""
+"""Noisy projected gradient descent over one or more epochs; only the last state is released."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, check_memory, count_noun, positive_integer, real_array
 from privsample._value import cached, frozen_value, set_fields
-from privsample.accounting.sgd import SGDAccountant
+from privsample.accounting.sgd import Order, SGDAccountant
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descent_pass
@@ -67,7 +67,7 @@ def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
 
 @frozen_value
 class NoisyProjectedSGD(Mechanism):
-    """Differentially private projected gradient descent in one pass, under ReplaceOne(n).
+    """Differentially private projected gradient descent over one or more epochs, under ReplaceOne(n).
 
     The state starts at 0, or at a draw from `initial`. Each batch makes one step x -> P(x - rate (mean gradient +
     penalty x + noise)), where P projects onto the ball of the loss and the noise is N(0, noise_std^2) in each
@@ -88,8 +88,11 @@ class NoisyProjectedSGD(Mechanism):
         Standard deviation of the noise on each coordinate of the mean gradient, finite and > 0.
     batch : int, default 1
         Number of records that a step reads, >= 1.
-    hidden_order : bool, default True
-        Shuffle the records secretly and uniformly. If False, they are read in the order given.
+    epochs : int, default 1
+        Number of passes over the records, >= 1.
+    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+        Order in which an epoch reads the records. "shuffle_once": shuffled secretly and uniformly, the same in each
+        epoch. "reshuffle": shuffled secretly and anew for each epoch. "given": as given.
     public_tail : int, default 0
         Number of further steps on public records, >= 0, which also protect the last private records.
     public : PublicRecords, optional
@@ -128,7 +131,8 @@ class NoisyProjectedSGD(Mechanism):
     rate: float
     noise_std: float
     batch: int = 1
-    hidden_order: bool = True
+    epochs: int = 1
+    order: Order = "shuffle_once"
     public_tail: int = 0
     public: PublicRecords | None = None
     unit: str = "record"
@@ -142,7 +146,8 @@ class NoisyProjectedSGD(Mechanism):
             "loss": 'e.g. "logistic-loss features=2 norm=1 radius=5"',
             "rate": "the step's length",
             "batch": "the number of records in a step (default: 1)",
-            "hidden_order": "shuffle the records secretly, or not (default: shuffle)",
+            "epochs": "the number of passes over the records (default: 1)",
+            "order": "how the records are shuffled: once, anew for each epoch, or not (default: shuffle_once)",
             "public_tail": "the number of further steps on public records (default: 0)",
             "public": "a JSON file with the public records: rows and targets",
             "initial": 'the distribution of the initial state, e.g. "uniform-in-ball radius=1" (default: 0)',
@@ -151,7 +156,7 @@ class NoisyProjectedSGD(Mechanism):
 
     def __post_init__(self) -> None:
         account = self.accountant
-        for name in ("n", "rate", "noise_std", "batch", "public_tail"):
+        for name in ("n", "rate", "noise_std", "batch", "epochs", "public_tail"):
             set_fields(self, **{name: getattr(account, name)})
         check_memory(self.batch * self.loss.width, lower="batch or features")
         check_memory(self.public_tail * self.batch, lower="public_tail or batch")
@@ -180,7 +185,8 @@ class NoisyProjectedSGD(Mechanism):
             noise_std=self.noise_std,
             batch=self.batch,
             public_tail=self.public_tail,
-            hidden_order=self.hidden_order,
+            epochs=self.epochs,
+            order=self.order,
             unit=self.unit,
         )
 
@@ -193,7 +199,7 @@ class NoisyProjectedSGD(Mechanism):
     def examples(cls) -> tuple[Example, ...]:
         """An example with a known order, and a mutant that adds too little noise."""
         loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
-        example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, hidden_order=False)
+        example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, order="given")
         return (
             Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=3_000),
         )
@@ -201,7 +207,7 @@ class NoisyProjectedSGD(Mechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Rows of zeros and longest rows with either extreme target, last and, if the order is known, first."""
         group = positive_integer(group=group)
-        loss, places = self.loss, {"": False} if self.hidden_order else {", the last": True, ", the first": False}
+        loss, places = self.loss, {"": False} if self.order != "given" else {", the last": True, ", the first": False}
         ends = (loss.target, -loss.target) if isinstance(loss, SquaredLoss) else (1.0, 0.0)
         among = f"{group:,} of {self.n:,}: a row of norm {loss.norm:g} and target"
         return tuple(
@@ -253,8 +259,13 @@ class NoisyProjectedSGD(Mechanism):
 
     def _last_state(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The last state, shape (width,)."""
-        order = rng.permutation(self.n) if self.hidden_order else np.arange(self.n)
-        state = self._pass(self._first_state(rng), rows, targets, order, rng)
+        records = self._cleaned(rows, targets) if self.n * self.loss.width <= _CELLS else None
+        order = np.arange(self.n) if self.order == "given" else rng.permutation(self.n)
+        state = self._first_state(rng)
+        for epoch in range(self.epochs):
+            if epoch and self.order == "reshuffle":
+                order = rng.permutation(self.n)
+            state = self._pass(state, rows, targets, order, rng, cleaned=records)
         if self.public is not None:
             taken = np.resize(np.arange(len(self.public.rows)), self.public_tail * self.batch)
             state = self._pass(state, self.public.rows, self.public.targets, taken, rng)
@@ -271,24 +282,33 @@ class NoisyProjectedSGD(Mechanism):
             )
         return self.loss.ball(state)
 
+    def _cleaned(self, rows: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows and targets after the public rule, with the column of the intercept."""
+        columns = within_norm(rows, self.loss.norm)
+        if self.loss.intercept:
+            columns = np.column_stack([columns, np.ones(len(columns))])
+        return columns, self.loss.clean_targets(targets)
+
     def _pass(
-        self, state: FloatArray, rows: FloatArray, targets: FloatArray, order: Any, rng: np.random.Generator
+        self,
+        state: FloatArray,
+        rows: FloatArray,
+        targets: FloatArray,
+        order: Any,
+        rng: np.random.Generator,
+        cleaned: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """One step for each batch of these records; a few batches at a time are cleaned, to limit memory."""
+        """One step for each batch of these records; a few batches at a time are cleaned, to limit memory, if they were
+        not cleaned before.
+        """
         size = self.batch * max(1, _CELLS // (self.batch * self.loss.width))
         for start in range(0, len(order), size):
             taken = order[start : start + size]
-            columns = within_norm(rows[taken], self.loss.norm)
-            if self.loss.intercept:
-                columns = np.column_stack([columns, np.ones(len(columns))])
-            noise = self.noise_std * rng.standard_normal((-(-len(taken) // self.batch), self.loss.width))
-            state = descent_pass(
-                self.loss,
-                state,
-                columns,
-                self.loss.clean_targets(targets[taken]),
-                rate=self.rate,
-                noise=noise,
-                batch=self.batch,
+            columns, labels = (
+                self._cleaned(rows[taken], targets[taken])
+                if cleaned is None
+                else (cleaned[0][taken], cleaned[1][taken])
             )
+            noise = self.noise_std * rng.standard_normal((-(-len(taken) // self.batch), self.loss.width))
+            state = descent_pass(self.loss, state, columns, labels, rate=self.rate, noise=noise, batch=self.batch)
         return state

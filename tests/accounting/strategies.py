@@ -1,5 +1,6 @@
 """Accounts of every class, for property tests; and an exact account of finite mechanisms, for brute force."""
 
+import numpy as np
 from hypothesis import strategies as st
 
 from privsample import (
@@ -21,6 +22,7 @@ from privsample import (
     GaussianAccountant,
     GaussianNoise,
     Group,
+    HiddenStateAccountant,
     KernelAccountant,
     LaplaceAccountant,
     LaplaceNoise,
@@ -133,9 +135,21 @@ def processed(relation):
         positive(),
         steps,
     )
+    hidden = st.builds(
+        lambda steps, diameter: HiddenStateAccountant(
+            moves=tuple(move for move, _, _ in steps),
+            noise_stds=tuple(noise for _, noise, _ in steps),
+            constants=tuple(constant for _, _, constant in steps),
+            diameter=diameter,
+            relation=relation,
+        ),
+        st.lists(st.tuples(positive(0.0, 2.0), positive(), positive(0.0, 2.0)), min_size=1, max_size=4),
+        st.just(np.inf) | positive(),
+    )
     rows = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=3).map(lambda shares: [[x, 1.0 - x] for x in shares])
     return st.one_of(
         contracted,
+        hidden,
         st.builds(KernelAccountant, base=noisy, matrix=rows),
         st.builds(BernoulliAccountant, base=noisy, margin=st.floats(0.0, 0.49), draws=st.just(2), dimension=st.just(1)),
     )
@@ -169,7 +183,8 @@ def descents():
         noise_std=positive(0.3),
         batch=st.integers(1, 5),
         public_tail=st.integers(0, 3),
-        hidden_order=st.booleans(),
+        epochs=st.integers(1, 4),
+        order=st.sampled_from(["shuffle_once", "reshuffle", "given"]),
     )
 
 

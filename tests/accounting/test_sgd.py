@@ -1,5 +1,6 @@
 """The account of one pass of noisy descent, beside exact distributions of linear-quadratic descent and brute force."""
 
+import itertools
 import json
 
 import mpmath as mp
@@ -19,6 +20,7 @@ from privsample import (
     SGDAccountant,
     SquaredLoss,
 )
+from privsample.accounting.postprocessing.hidden_states import least_shift
 from privsample.accounting.sgd import OrderPair
 
 LOGISTIC = LogisticLoss(features=3, norm=1.0, radius=5.0, penalty=0.05)
@@ -52,7 +54,7 @@ def test_a_linear_chain_costs_exactly_that():
     """
     loss = SquaredLoss(features=1, norm=1.0, radius=1e6, target=1.0, penalty=0.3, intercept=False)
     rate, noise, n = 0.2, 0.7, 6
-    made = SGDAccountant(loss=loss, n=n, rate=rate, noise_std=noise, hidden_order=False)
+    made = SGDAccountant(loss=loss, n=n, rate=rate, noise_std=noise, order="given")
     shrink = 1 - rate * 0.3  # rows of zeros but the one that is replaced: the map with constant L
     assert made.contraction == pytest.approx(shrink)
     deviation = rate * noise * np.sqrt(sum(shrink ** (2 * j) for j in range(n)))
@@ -93,19 +95,19 @@ def test_many_positions_are_charged_a_little_more_in_bins(n, batch):
 
 
 def test_the_worst_index_and_the_hidden_order():
-    hidden, open_ = account(n=500), account(n=500, hidden_order=False)
+    hidden, open_ = account(n=500), account(n=500, order="given")
     assert open_.rdp(2.0) == hidden.worst_account.rdp(2.0) == open_.worst_account.rdp(2.0)
     assert hidden.epsilon(1e-3) < open_.epsilon(1e-3)
     assert hidden.zcdp == pytest.approx(open_.zcdp)
     assert open_.kind("rdp") == "upper bound"
     assert "notes/sgd.md" in open_.source
-    tail = account(n=500, hidden_order=False, public_tail=50)
+    tail = account(n=500, order="given", public_tail=50)
     assert tail.epsilon(1e-3) < open_.epsilon(1e-3)
 
 
 def test_forgotten_positions_cost_next_to_nothing():
     forgets = LogisticLoss(features=1, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
-    made = SGDAccountant(loss=forgets, n=2, rate=1.0, noise_std=1.0, public_tail=2000, hidden_order=False)
+    made = SGDAccountant(loss=forgets, n=2, rate=1.0, noise_std=1.0, public_tail=2000, order="given")
     assert made.contraction == pytest.approx(0.25)
     assert 0.0 < made.rdp(5.0) < 1e-260
     assert made.accountant_at(0).rdp(5.0) < 1e-260
@@ -116,7 +118,7 @@ def test_forgotten_positions_cost_next_to_nothing():
 def test_a_step_that_forgets_all(monkeypatch):
     monkeypatch.setattr(LogisticLoss, "contraction", lambda self, rate: 0.0)
     assert account(public_tail=1).pure_epsilon == 0.0
-    assert account(public_tail=0, hidden_order=False).rdp(2.0) > 0.0
+    assert account(public_tail=0, order="given").rdp(2.0) > 0.0
 
 
 def test_brute_force_over_two_coins():
@@ -137,7 +139,7 @@ def test_brute_force_over_two_coins():
             )
         return distribution
 
-    made = SGDAccountant(loss=loss, n=3, rate=rate, noise_std=noise, hidden_order=False)
+    made = SGDAccountant(loss=loss, n=3, rate=rate, noise_std=noise, order="given")
     slack = []
     for index in range(3):
         for rest in ([1, 1], [-1, -1], [1, -1]):
@@ -178,7 +180,8 @@ def test_never_above_the_papers_theorem(penalty, rate, n, batch, later):
         ({"batch": 11}, ValueError, "batch must be at most n = 10"),
         ({"public_tail": -1}, ValueError, "public_tail must be at least 0"),
         ({"noise_std": 0.0}, ValueError, "noise_std must be finite and > 0"),
-        ({"hidden_order": 1}, TypeError, "hidden_order must be True or False"),
+        ({"order": 1}, ValueError, "order must be one of 'shuffle_once'|order must be one of 'given'"),
+        ({"epochs": 0}, ValueError, "epochs must be at least 1"),
         ({"loss": None}, TypeError, "loss must be LogisticLoss"),
     ],
 )
@@ -199,19 +202,19 @@ def test_an_order_pair_at_tiny_shifts_keeps_its_digits():
 
 def test_noise_is_calibrated_and_the_best_that_meets_the_target():
     target = DP(epsilon=2.0, delta=1e-5)
-    for hidden in (True, False):
-        made = NoisyProjectedSGD.calibrate(loss=SQUARED, n=1000, rate=0.3, batch=20, target=target, hidden_order=hidden)
+    for order in ("shuffle_once", "given"):
+        made = NoisyProjectedSGD.calibrate(loss=SQUARED, n=1000, rate=0.3, batch=20, target=target, order=order)
         assert target.met_by(made.accountant)
         less = SGDAccountant(
-            loss=SQUARED, n=1000, rate=0.3, batch=20, noise_std=made.noise_std * (1 - 1e-6), hidden_order=hidden
+            loss=SQUARED, n=1000, rate=0.3, batch=20, noise_std=made.noise_std * (1 - 1e-6), order=order
         )
         assert not target.met_by(less)
 
 
-@pytest.mark.parametrize("hidden", [True, False])
-def test_the_requirements_of_accounts(hidden):
+@pytest.mark.parametrize("order", ["shuffle_once", "reshuffle", "given"])
+def test_the_requirements_of_accounts(order):
     """Properties of every account: see tests/accounting/test_requirements.py."""
-    made = account(n=60, batch=4, hidden_order=hidden, noise_std=1.0)
+    made = account(n=60, batch=4, order=order, noise_std=1.0)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 40.0, 1e6])
     values = made.rdp(orders)
     assert (np.diff(values) > 0).all()
@@ -232,3 +235,82 @@ def test_a_rare_late_position_is_not_lost_beside_one():
             truth = mp.log1p(mp.mpf(1e-13) * mp.expm1(exponent)) / (mp.mpf(order) - 1)
             assert pair.renyi(np.array([order]))[0] == pytest.approx(float(truth), rel=1e-3)
             assert pair.renyi(np.array([order]))[0] >= float(truth)
+
+
+def positions(order, batches, epochs):
+    """Positions of a record in each epoch, all of them equally likely."""
+    if order == "reshuffle":
+        return list(itertools.product(range(batches), repeat=epochs))
+    return [(place,) * epochs for place in (range(batches) if order == "shuffle_once" else [batches - 1])]
+
+
+@pytest.mark.parametrize("order", ["shuffle_once", "reshuffle", "given"])
+@pytest.mark.parametrize("radius", [0.6, 4.0])
+def test_brute_force_over_epochs(order, radius):
+    """Rows of zeros and one record in one dimension: the distribution of the last state over all orders, on a grid."""
+    rate, noise, epochs, batches = 2.0, 0.8, 2, 3
+    loss = LogisticLoss(features=1, norm=1.0, radius=radius, penalty=0.1, intercept=False)
+    grid = np.linspace(-radius, radius, 401)
+    edges = np.append(np.append(-np.inf, (grid[1:] + grid[:-1]) / 2), np.inf)
+
+    def kernel(x):
+        centre = grid - rate * (-x / (1 + np.exp(x * grid)) + 0.1 * grid)
+        return np.diff(stats.norm.cdf((edges[None] - centre[:, None]) / (rate * noise)), axis=1)
+
+    kernels = {x: kernel(x) for x in (-1.0, 0.0, 1.0)}
+
+    def last(x):
+        total = np.zeros(len(grid))
+        for places in (each := positions(order, batches, epochs)):
+            state = (grid == grid[200]).astype(float)
+            for place in places:
+                for step in range(batches):
+                    state = state @ kernels[x if step == place else 0.0]
+            total += state / len(each)
+        return total
+
+    made = SGDAccountant(loss=loss, n=batches, rate=rate, noise_std=noise, order=order, epochs=epochs)
+    p, q = last(1.0), last(-1.0)
+    ratios = [np.maximum(p - np.exp(e) * q, 0).sum() / made.delta(e) for e in (0.0, 0.3, 1.0)]
+    assert 0.3 < max(ratios) <= 1 + 1e-3
+
+
+def test_secret_positions_of_every_epoch_are_bounded_by_bins():
+    """The mean over all pairs of positions, each by the hull of its own moves, is at most what is reported."""
+    made = account(batch=2, epochs=2, order="reshuffle", n=10, noise_std=1.0)
+    ones, move = np.ones(10), LOGISTIC.gradient_sensitivity / 2
+    shifts = []
+    for first, second in itertools.product(range(5), repeat=2):
+        moves = np.zeros(10)
+        moves[first] = moves[5 + second] = move
+        shifts.append(least_shift(moves, ones, made.contraction * ones))
+    truth = np.mean([GaussianAccountant(sensitivity=mu, noise_std=1).delta([0.3, 1.0]) for mu in shifts], axis=0)
+    found = made.delta([0.3, 1.0])
+    assert (truth <= found).all()
+    assert (found <= 1.3 * truth).all()
+    fixed = account(batch=2, epochs=2, order="shuffle_once", n=10, noise_std=1.0)
+    assert (fixed.delta([0.3, 1.0]) <= found * (1 + 1e-12)).all()
+
+
+def test_many_epochs_cost_less_than_their_composition():
+    for order in ("shuffle_once", "reshuffle", "given"):
+        costs = [account(n=500, batch=5, epochs=k, order=order, noise_std=2.0) for k in (1, 2, 10, 100, 1000)]
+        epsilons = [float(each.epsilon(1e-5)) for each in costs]
+        assert all(more >= less * (1 - 1e-9) for less, more in itertools.pairwise(epsilons))
+        assert epsilons[-1] < 1.01 * epsilons[-2]  # the cost has a limit
+        for each in costs:
+            assert each.epsilon(1e-5) <= each.composed.epsilon(1e-5) * (1 + 1e-9)
+            assert each.worst_account.rdp(2.0) <= each.composed.rdp(2.0) * (1 + 1e-9)
+    full = account(batch=10, epochs=7)
+    gap = 1 - full.contraction**7
+    expected = full.composed.zcdp / 7 * (1 + full.contraction) / (1 - full.contraction) * gap / (2 - gap)
+    assert full.zcdp == pytest.approx(expected, rel=1e-9)
+    assert full.epsilon(1e-5) == full.worst_account.epsilon(1e-5)
+    assert "hidden_states.md" in full.source
+
+
+def test_groups_of_a_given_order_have_multiples_of_the_shift():
+    made = account(order="given", epochs=3)
+    assert made.group(2).rdp(2.0) == pytest.approx(4 * made.rdp(2.0), rel=1e-9)
+    assert made.group(2).relation == made.relation.group(2)
+    assert made.group(10**6).rdp(2.0) == made.group(10).rdp(2.0)

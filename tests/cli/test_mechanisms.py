@@ -353,9 +353,9 @@ def test_validate_knows_every_mechanism_of_columns(run, table):
 def test_public_records_and_graphs_come_from_files(run):
     Path("public.json").write_text('{"rows": [[0.5], [0.1]], "targets": [1, 0]}')
     words = "noisy-projected-sgd --loss 'logistic-loss features=1 norm=1 radius=1' --n 5 --rate 0.1 --noise-std 2"
-    more = ["--public", "public.json", "--public-tail", 2, "--no-hidden-order", "--json"]
+    more = ["--public", "public.json", "--public-tail", 2, "--order", "given", "--json"]
     made = decode(run("account", "--mechanism", *shlex.split(words), *more).json["mechanism"])
-    assert (made.public_tail, made.hidden_order, len(made.public.rows)) == (2, False, 2)
+    assert (made.public_tail, made.order, len(made.public.rows)) == (2, "given", 2)
 
 
 def test_an_audit_of_a_mechanism_with_options(run):

@@ -35,7 +35,9 @@ class Untouched(np.random.Generator):
 
 
 def declared(kind, **more):
-    own = {"target_bounds": (0, 1)} if kind is ps.PrivateSGDRegressor else {"norm": 8.0}
+    own = {"target_bounds": (0, 1)} if kind is ps.PrivateSGDRegressor else {}
+    if more.get("bounds", 0) is not None:
+        own |= {"norm": 64**0.5}  # no row within the bounds is scaled down
     return kind(**{"bounds": (0, 16), **own, **more})
 
 

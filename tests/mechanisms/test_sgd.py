@@ -27,16 +27,16 @@ TARGETS = np.array([1.0, 0.0, 1.0, np.nan, 5.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, LogisticLoss(features=2, norm=1, radius=1, intercept=False)])
-@pytest.mark.parametrize("hidden", [True, False])
-def test_any_record_is_taken_and_the_state_stays_in_the_ball(loss, hidden, rng):
-    made = NoisyProjectedSGD(loss=loss, hidden_order=hidden, **FIELDS)
+@pytest.mark.parametrize("order", ["shuffle_once", "reshuffle", "given"])
+def test_any_record_is_taken_and_the_state_stays_in_the_ball(loss, order, rng):
+    made = NoisyProjectedSGD(loss=loss, order=order, epochs=2, **FIELDS)
     for source in (None, rng):
         released = made.release((ROWS, TARGETS), rng=source)
         state = np.append(released["coefficients"][0], released.draws.get("intercept", []))
         assert state.shape == (loss.width,)
         assert np.linalg.norm(state) <= loss.radius * (1 + 1e-12)
         assert Release.from_json(released.to_json()) == released
-    assert made.accountant == SGDAccountant(loss=loss, hidden_order=hidden, **FIELDS)
+    assert made.accountant == SGDAccountant(loss=loss, order=order, epochs=2, **FIELDS)
 
 
 def by_hand(loss, rows, targets, noise, rate, batch):
@@ -60,7 +60,7 @@ def by_hand(loss, rows, targets, noise, rate, batch):
 
 @pytest.mark.parametrize("loss", [LOGISTIC, SQUARED])
 def test_steps_are_those_of_the_algorithm(loss):
-    made = NoisyProjectedSGD(loss=loss, hidden_order=False, **FIELDS)
+    made = NoisyProjectedSGD(loss=loss, order="given", **FIELDS)
     released = made.release((ROWS, TARGETS), rng=np.random.default_rng(3))
     noise = 0.5 * np.random.default_rng(3).standard_normal((4, 3))
     expected = by_hand(loss, ROWS, TARGETS, noise, 0.3, 2)
@@ -69,7 +69,7 @@ def test_steps_are_those_of_the_algorithm(loss):
 
 def test_a_public_tail_goes_on_from_there():
     public = PublicRecords(rows=np.array([[0.5, 0.5]]), targets=np.array([1.0]))
-    made = NoisyProjectedSGD(loss=LOGISTIC, hidden_order=False, public_tail=2, public=public, **FIELDS)
+    made = NoisyProjectedSGD(loss=LOGISTIC, order="given", public_tail=2, public=public, **FIELDS)
     source = np.random.default_rng(3)
     noise = 0.5 * np.vstack([source.standard_normal((4, 3)), source.standard_normal((2, 3))])
     first = by_hand(LOGISTIC, ROWS, TARGETS, noise[:4], 0.3, 2)
@@ -96,10 +96,10 @@ def test_noise_has_the_declared_scale(factor, accepted, rng, alpha):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("hidden", "accepted"), [(True, True), (False, False)])
-def test_a_hidden_order_is_drawn_anew(hidden, accepted, rng, alpha):
+@pytest.mark.parametrize(("order", "accepted"), [("shuffle_once", True), ("given", False)])
+def test_a_hidden_order_is_drawn_anew(order, accepted, rng, alpha):
     loss = SquaredLoss(features=1, norm=1.0, radius=10.0, target=1.0, intercept=False)
-    made = NoisyProjectedSGD(loss=loss, n=2, rate=1.0, noise_std=1e-9, hidden_order=hidden)
+    made = NoisyProjectedSGD(loss=loss, n=2, rate=1.0, noise_std=1e-9, order=order)
     data = (np.ones((2, 1)), np.array([1.0, -1.0]))
     last = [made.release(data, rng=rng)["coefficients"].item() > 0 for _ in range(800)]
     assert (stats.binomtest(int(sum(last)), 800, 0.5).pvalue > alpha) == accepted
@@ -154,7 +154,7 @@ def test_bad_input():
 
 
 def test_the_initial_state_is_drawn_projected_and_free(rng):
-    made = NoisyProjectedSGD(loss=LOGISTIC, hidden_order=False, n=2, rate=1e-9, noise_std=1e-9)
+    made = NoisyProjectedSGD(loss=LOGISTIC, order="given", n=2, rate=1e-9, noise_std=1e-9)
     data = (ROWS[:2], TARGETS[:2])
     for initial, expected in (
         (None, np.zeros(3)),

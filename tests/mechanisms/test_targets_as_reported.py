@@ -184,7 +184,7 @@ def test_what_is_only_checked_says_which_view_misses():
     "estimator",
     [
         PrivateSGDClassifier(epsilon=0.7, delta=1e-6, bounds=(-1, 1)),
-        PrivateSGDClassifier(epsilon=3.3, delta=1e-9, bounds=(-1, 1), hidden_order=False),
+        PrivateSGDClassifier(epsilon=3.3, delta=1e-9, bounds=(-1, 1), order="given", epochs=3),
         PrivateSGDRegressor(epsilon=1.1, delta=1e-5, bounds=(-1, 1)),
         PrivateLogisticRegression(epsilon=0.9, delta=1e-6, bounds=(-1, 1)),
         PrivateLogisticRegression(epsilon=4.0, delta=1e-7, bounds=(-1, 1), method="diffused", draws=3),

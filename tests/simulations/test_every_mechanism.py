@@ -84,7 +84,7 @@ OTHERS = [
     ),
     ps.LogisticPosterior(n=3, features=2, norm=1, prior_std=1, intercept_std=1),
     ps.NoisyProjectedSGD(
-        loss=ps.SquaredLoss(features=2, norm=1, radius=2, target=1), n=3, rate=0.2, noise_std=2, hidden_order=True
+        loss=ps.SquaredLoss(features=2, norm=1, radius=2, target=1), n=3, rate=0.2, noise_std=2, order="reshuffle"
     ),
     ps.TemperedPosterior(model=ps.DirichletCategorical(alpha=(1, 2, 3)), n=5, temperature=2, truncation=0.1),
     ps.TemperedPosterior(model=ps.GammaPoisson(shape=2, rate=1, upper=3), n=5, temperature=2, truncation=(0.5, 4)),

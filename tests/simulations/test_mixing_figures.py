@@ -75,7 +75,7 @@ def test_public_steps_grow_with_the_logarithm_of_the_dimension():
             rate=public_steps.RATE,
             noise_std=public_steps.NOISE / dimension**0.5,
             public_tail=steps,
-            hidden_order=False,
+            order="given",
         )
         assert account.epsilon(target.delta) <= target.epsilon * (1 + 1e-9)
         assert replace(account, public_tail=steps - 1).epsilon(target.delta) > target.epsilon

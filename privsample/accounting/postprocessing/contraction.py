@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from privsample._checks import FloatArray, count_noun, nonnegative, positive, positive_integer, real_array
+from privsample._checks import FloatArray, count_noun, nonnegative, nonnegative_numbers, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -80,7 +80,10 @@ class ContractionAccountant(Accountant):
 
     def __post_init__(self) -> None:
         set_fields(self, relation=related(self.relation), sensitivity=positive(sensitivity=self.sensitivity))
-        noise_stds, constants = _nonnegatives(noise_stds=self.noise_stds), _nonnegatives(constants=self.constants)
+        noise_stds, constants = (
+            nonnegative_numbers(noise_stds=self.noise_stds),
+            nonnegative_numbers(constants=self.constants),
+        )
         if len(noise_stds) != len(constants) + 1:
             raise ValueError(
                 f"noise_stds must have one standard deviation for the start and one for each of {len(constants)} "
@@ -178,12 +181,3 @@ def noise_of_equal_steps(noise_std: ArrayLike, constant: ArrayLike, steps: Array
         log_sum = np.where(np.isposinf(rate), np.where(count > 0, np.inf, 0.0), log_sum)
         lost = _DOWN * (4.0 + np.abs(np.where(np.isfinite(log_sum), log_sum, 0.0)))
         return noise * np.exp(log_sum / 2 - lost)
-
-
-def _nonnegatives(**named: ArrayLike) -> tuple[float, ...]:
-    """Check a list of finite numbers >= 0. Raises ValueError."""
-    ((name, _),) = named.items()
-    values = real_array(**named)
-    if values.ndim != 1 or not np.all((values >= 0.0) & (values < np.inf)):
-        raise ValueError(f"{name} must be a list of finite numbers >= 0, got {values.tolist()}")
-    return tuple(values.tolist())

@@ -121,7 +121,7 @@ def _excess(dimension: int, steps: int, noise_std: float, rng: np.random.Generat
         n=RECORDS,
         rate=RATE,
         noise_std=noise_std,
-        hidden_order=False,
+        order="given",
         public_tail=steps,
         public=PublicRecords(rows=rows, targets=targets),
         initial=UniformInBall(radius=RADIUS),

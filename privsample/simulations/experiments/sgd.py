@@ -10,6 +10,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.sgd import Order
 from privsample.accounting.targets import DP, smallest
 from privsample.distributions.rows import within_norm
 from privsample.estimators.logistic import PrivateLogisticRegression
@@ -69,7 +70,8 @@ def _posterior_score(made: LogisticPosterior, parts: Parts, rng: np.random.Gener
 
 
 def _mechanism(task: Task, epsilon: float, hidden: bool) -> NoisyProjectedSGD:
-    learner = PrivateSGDClassifier(epsilon=epsilon, delta=DELTA, norm=task.norm, hidden_order=hidden)
+    order: Order = "shuffle_once" if hidden else "given"
+    learner = PrivateSGDClassifier(epsilon=epsilon, delta=DELTA, norm=task.norm, order=order)
     return learner.mechanism_for(task.train, task.rows.shape[1])
 
 
