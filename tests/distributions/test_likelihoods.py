@@ -7,6 +7,7 @@ from scipy import special
 import privsample as ps
 from privsample.distributions.likelihoods.base import room_of
 from privsample.distributions.models.regression_potential import RegressionPotential, RegressionScale
+from privsample.distributions.regression_records import ArrayRecords
 
 HUGE = 50.0  # a clip that no score of these tests reaches
 
@@ -81,7 +82,11 @@ def test_softmax_slopes_are_derivatives_of_the_loss(rng):
 def potential(likelihood, rows, targets, norm):
     scale = RegressionScale(features=rows.shape[1], norm=norm, deviation=1.0, intercept_deviation=None)
     return RegressionPotential(
-        likelihood=likelihood, scale=scale, weight=1.0, rows=rows, targets=targets, proper=np.zeros(rows.shape[1])
+        likelihood=likelihood,
+        scale=scale,
+        weight=1.0,
+        records=ArrayRecords.prepare(rows, targets, norm),
+        proper=np.zeros(rows.shape[1]),
     )
 
 

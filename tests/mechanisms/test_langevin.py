@@ -212,3 +212,126 @@ def test_many_small_steps_draw_the_posterior(prior_std, accepted, rng, alpha):
         assert min(values) > alpha
     else:
         assert min(values) < 1e-2
+
+
+LIKELIHOODS = {
+    "logistic": ps.LogisticLikelihood(),
+    "probit": ps.ProbitLikelihood(clip=0.8),
+    "softmax": ps.SoftmaxLikelihood(classes=3),
+    "ordinal": ps.OrdinalLikelihood(cutpoints=(-1.0, 1.0)),
+    "huber": ps.HuberLikelihood(threshold=1.0),
+    "normal": ps.NormalLikelihood(noise_std=0.5, clip=1.0),
+    "poisson": ps.PoissonLikelihood(max_count=4, clip=2.0),
+}
+each_likelihood = pytest.mark.parametrize("name", LIKELIHOODS)
+
+
+@each_likelihood
+@pytest.mark.parametrize("intercept_std", [None, 2.0])
+def test_every_likelihood(name, intercept_std, rng):
+    mechanism = dataclasses.replace(PLAIN, likelihood=LIKELIHOODS[name], intercept_std=intercept_std, step_size=None)
+    release = mechanism.release(data(rng), rng=rng)
+    several = (3,) if name == "softmax" else ()
+    assert release["coefficients"].shape == (2, *several, 2)
+    if intercept_std:
+        assert release["intercept"].shape == (2, *several)
+    made = ps.LangevinPosterior.calibrate(**(FIXED | {"likelihood": LIKELIHOODS[name]}), target=TARGET)
+    assert TARGET.met_by(made.accountant)
+    assert ps.Release.from_json(release.to_json()) == release
+
+
+@each_likelihood
+@pytest.mark.parametrize("relation", [ps.ReplaceOne(2), ps.AddRemove()], ids=str)
+def test_worst_neighbours_are_records_of_the_relation(name, relation, rng):
+    hidden = isinstance(relation, ps.AddRemove)
+    mechanism = dataclasses.replace(
+        PLAIN, likelihood=LIKELIHOODS[name], relation=relation, max_records=2 if hidden else None, draws=1, steps=4
+    )
+    for case in mechanism.worst_neighbours():
+        for dataset in case.datasets:
+            assert case.draw(dataset(), 3, rng).shape == (3, case.width)
+            assert not any("clipped" in reason for reason in mechanism.validate(dataset()).facts)
+
+
+def in_chunks(rows, targets, size):
+    return lambda: ((rows[k : k + size], targets[k : k + size]) for k in range(0, len(rows), size))
+
+
+@each_likelihood
+def test_arrays_maps_and_chunks_draw_the_same(name, tmp_path):
+    rng = np.random.default_rng(4)
+    mechanism = dataclasses.replace(PLAIN, likelihood=LIKELIHOODS[name], relation=ps.ReplaceOne(3000))
+    rows, labels = data(rng, n=3000)
+    targets = labels.astype(float)
+    rows[5], rows[6], rows[7], targets[8] = np.nan, [np.inf, 0.1], [1e300, -1e300], np.nan
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    mapped = np.load(path, mmap_mode="r")
+    forms = [(rows, targets), (mapped, targets), in_chunks(rows, targets, 700), (rows.tolist(), targets)]
+    drawn = [mechanism.release(form, rng=np.random.default_rng(5))["coefficients"] for form in forms]
+    for other in drawn[1:]:
+        assert np.allclose(other, drawn[0], rtol=1e-9)
+    facts = mechanism.validate(forms[0]).facts
+    assert facts["not finite"] == 2
+    assert mechanism.validate(forms[1]).facts == facts == mechanism.validate(forms[2]).facts
+
+
+def test_single_precision_is_kept(rng):
+    rows, targets = data(np.random.default_rng(4), n=3000)
+    mechanism = dataclasses.replace(PLAIN, relation=ps.ReplaceOne(3000))
+    one, other = (
+        mechanism.release((form, targets), rng=np.random.default_rng(5))["coefficients"]
+        for form in (rows, rows.astype(np.float32))
+    )
+    assert np.allclose(one, other, rtol=1e-3, atol=1e-3)
+    assert not np.allclose(one, other, rtol=1e-12, atol=0)
+    far = dataclasses.replace(mechanism, prior_std=1e25, norm=1e-25)
+    assert np.isfinite(far.release((rows.astype(np.float32), targets), rng=rng)["coefficients"]).all()
+
+
+def test_the_rows_of_single_precision_are_within_the_norm(rng):
+    from privsample.distributions.regression_records import ArrayRecords
+
+    rows = rng.standard_normal((5000, 7)).astype(np.float32) * 3
+    records = ArrayRecords.prepare(rows, np.zeros(5000), 1.3)
+    factors = records.factors.astype(np.float32)  # the least precise form in which they are used
+    lengths = np.linalg.norm(rows.astype(np.longdouble), axis=1) * factors
+    assert lengths.max() <= 1.3
+    assert lengths.max() > 1.3 * (1 - 2e-6)
+    assert records.lengths.max() <= 1.3
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (lambda: 5, "data must be a pair .rows, targets., or a function"),
+        (lambda: iter([np.zeros((2, 2))] * 10), "data must be a pair"),
+        (lambda: iter([(np.zeros((20, 3)), np.zeros(20))]), r"shape .n, 2., got .20, 3."),
+        (lambda: iter([(np.zeros((20, 2)), np.zeros(19))]), "each chunk must hold one target for each row"),
+        (lambda: iter([(np.zeros((19, 2)), np.zeros(19))]), "n = 20 records were declared, the data hold 19 rows"),
+        (lambda: (1 / 0 for _ in range(3)), "the iterator raised an error"),
+    ],
+)
+def test_chunks_that_are_refused(source, words):
+    for call in (PLAIN.release, PLAIN.validate):
+        with pytest.raises(SchemaError, match=words):
+            call(source)
+
+
+def test_chunks_that_change_are_refused(rng):
+    sizes = iter([20, 20, 19])
+
+    def source():
+        n = next(sizes)
+        return iter([(np.zeros((n, 2)), np.zeros(n))])
+
+    with pytest.raises(SchemaError, match="the same records in every pass"):
+        PLAIN.release(source, rng=rng)
+
+
+def test_columns_have_names(rng):
+    import pandas as pd
+
+    rows, targets = data(rng)
+    release = PLAIN.release((pd.DataFrame(rows, columns=["age", "dose"]), targets), rng=rng)
+    assert release.coords == {"feature": ("age", "dose")}

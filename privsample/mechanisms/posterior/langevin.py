@@ -1,5 +1,6 @@
 """Posterior draws of a regression by Langevin chains, whose account needs no convergence."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from privsample._checks import (
     positive_integer,
     prior_factor,
 )
+from privsample._data import ROWS
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.posterior.langevin import LangevinAccountant
 from privsample.distributions.likelihoods.base import RegressionLikelihood
@@ -24,7 +26,8 @@ from privsample.distributions.likelihoods.logistic import LogisticLikelihood
 from privsample.distributions.likelihoods.normal import HuberLikelihood
 from privsample.distributions.models.regression_potential import RegressionPotential, RegressionScale
 from privsample.distributions.record_format import LabelledFormat
-from privsample.distributions.rows import count_clipped_rows, labelled, labelled_rows
+from privsample.distributions.regression_records import read_chunks, read_pair, regression_records
+from privsample.distributions.rows import count_clipped_rows
 from privsample.distributions.steps.langevin import langevin_states
 from privsample.distributions.steps.langevin_bias import LangevinBias, best_step_size, default_steps
 from privsample.errors import SchemaError
@@ -53,8 +56,11 @@ class LangevinPosterior(Mechanism):
 
     `release` takes a pair (rows of shape (n, features), targets of shape (n,)), and releases "coefficients", shape
     (draws, features), and "intercept", shape (draws,), unless it is left out; with several classes, the shapes are
-    (draws, classes, features) and (draws, classes). An entry that is not a finite number counts as 0, a row longer than
-    `norm` in L2 is scaled down to it, and targets are cleaned as the likelihood documents.
+    (draws, classes, features) and (draws, classes). In place of the pair, data that do not fit in memory are given by a
+    function without arguments, which is called anew for each step and returns an iterator of such pairs, which hold all
+    records together. Arrays of 32-bit or 64-bit floats, also those of numpy.memmap, are not copied. An entry that is
+    not a finite number counts as 0, a row longer than `norm` in L2 is scaled down to it, and targets are cleaned as the
+    likelihood documents.
 
     Parameters
     ----------
@@ -276,17 +282,17 @@ class LangevinPosterior(Mechanism):
         return {"coefficients": ("class", "feature"), "intercept": ("class",)}
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
-        names = column_names(data[0])
+        names = () if callable(data) else column_names(data[0])
         return {"feature": names} if len(names) == self.features else {}
 
     def _statistic(self, data: Any) -> RegressionPotential:
-        rows, targets = self._parts(data)
+        records, count, targets = regression_records(data, self.features, self.norm, self.likelihood.clean_targets)
+        self._check_size(count, targets)
         return RegressionPotential(
             likelihood=self.likelihood,
             scale=self._scale,
             weight=self.data_weight,
-            rows=rows,
-            targets=self.likelihood.clean_targets(targets),
+            records=records,
             proper=self._proper,
         )
 
@@ -304,11 +310,18 @@ class LangevinPosterior(Mechanism):
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
-        rows, targets = self._parts(data)
-        facts = count_clipped_rows(rows, self.norm) | self.likelihood.count_problems(targets)
+        facts: Counter[str] = Counter()
+        count = labels = 0
+        pairs = read_chunks(data, self.features) if callable(data) else iter([read_pair(data, self.features)])
+        for rows, targets in pairs:
+            count, labels = count + len(rows), labels + len(targets)
+            for start in range(0, len(rows), ROWS):
+                facts.update(count_clipped_rows(np.asarray(rows[start : start + ROWS], dtype=np.float64), self.norm))
+            facts.update(self.likelihood.count_problems(targets))
+        self._check_size(count, labels)
         return CuratorNotes(
-            title=f"{count_noun(len(rows), 'row')} of {count_noun(self.features, 'number')} with targets",
-            facts={reason: count for reason, count in facts.items() if count},
+            title=f"{count_noun(count, 'row')} of {count_noun(self.features, 'number')} with targets",
+            facts={reason: found for reason, found in facts.items() if found},
         )
 
     @property
@@ -342,17 +355,19 @@ class LangevinPosterior(Mechanism):
             deviations.append(self.intercept_std)
         return np.isfinite(deviations).astype(np.float64)
 
-    def _parts(self, data: Any) -> tuple[FloatArray, FloatArray]:
-        """Rows and targets as floats. Raises SchemaError."""
+    def _check_size(self, rows: int, targets: int) -> None:
+        """Raise SchemaError if the numbers of rows and targets are not those that are public."""
         if isinstance(self.relation, ReplaceOne):
-            return labelled(data, self.features, self.relation.n)
-        rows, targets = labelled_rows(data, self.features)
-        if len(rows) > self._most_records:
+            for words, count in (("rows", rows), ("targets", targets)):
+                if count != self.relation.n:
+                    raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {count} {words}")
+        elif rows != targets:
+            raise SchemaError("data must hold one target for each row")
+        elif rows > self._most_records:
             raise SchemaError(
                 f"max_records = {self.max_records} was declared, the data hold more records: declare a larger public "
                 "bound"
             )
-        return rows, targets
 
 
 def _deviation(**named: Any) -> float:
