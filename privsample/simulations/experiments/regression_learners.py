@@ -15,7 +15,7 @@ from privsample._checks import FloatArray
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.targets import DP, smallest
 from privsample.distributions.models.regression_potential import RegressionPotential
-PrivateLinearRegression: Any = None
+from privsample.estimators.linear import PrivateLinearRegression
 from privsample.estimators.logistic import PrivateLogisticRegression
 from privsample.estimators.sgd import PrivateSGDClassifier, PrivateSGDRegressor
 from privsample.mechanisms.posterior.glm import LogisticPosterior
@@ -24,15 +24,20 @@ from privsample.simulations.experiments.regression_tasks import RegressionTask
 from privsample.simulations.experiments.sgd_data import Parts
 
 DELTA, REPEATS, SEVERAL = 1e-5, 5, 5
-MOST_WORK = np.log(1e8)  # log of the bound on the record visits of one exact draw
-MOST_STEPS = 1000  # of chains with ten classes: the account holds for any number of steps
-WEIGHTS = (4.0, 2.0, 1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the records in penalized minimisers, in units of Langevin's weight
-MINIMISED = 1e-6  # norm of the gradient at a minimiser, in units of the prior
+MOST_WORK = np.log(1e7)  # log of the bound on the record visits of one exact draw
+MOST_STEPS = 300  # of chains with ten classes: the account holds for any number of steps
+WEIGHTS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the records in penalized minimisers, in units of Langevin's weight
+MINIMISED = 1e-3  # norm of the gradient at a minimiser, and bound on its error, in units of the prior
 ONE, MANY = "Langevin, 1 draw", f"Langevin, mean of {SEVERAL} draws"
 REJECTION, NUTS = "exact rejection, 1 draw", "NUTS, 1 draw (assumes convergence)"
 OUTPUT, SAME, SGD = "output perturbation", "output perturbation, our prior", "noisy SGD"
 FREE, PRIOR = "not private", "no features"
 Learner = Callable[[Parts, np.random.Generator], FloatArray]
+
+
+def repeats(task: RegressionTask) -> int:
+    """Number of releases from the records of one split, which are averaged; with many classes they take seconds."""
+    return REPEATS if task.classes <= 2 else 1
 
 
 def posterior_mechanism(
@@ -49,20 +54,22 @@ def posterior_mechanism(
 
 
 def langevin(task: RegressionTask, epsilon: float, draws: int) -> Learner:
-    """Mean predictions of so many draws, REPEATS times: further chains are further repetitions."""
+    """Mean predictions of so many draws, several times: further chains are further repetitions."""
     made = posterior_mechanism(task, epsilon, draws=draws)
-    several = replace(made, draws=REPEATS * draws)
+    assert isinstance(made, LangevinPosterior)
+    chain = made.bias
+    several = replace(made, draws=repeats(task) * draws, steps=chain.steps, step_size=chain.step_size)
 
     def predictions(parts: Parts, rng: np.random.Generator) -> FloatArray:
         released = several.release(parts[:2], rng=rng)
         found = _means(made, parts[2], released["coefficients"], released["intercept"])
-        return np.asarray(found.reshape(REPEATS, draws, *found.shape[1:]).mean(axis=1))
+        return np.asarray(found.reshape(repeats(task), draws, *found.shape[1:]).mean(axis=1))
 
     return predictions
 
 
 def rejection(task: RegressionTask, epsilon: float) -> Learner | None:
-    """Predictions of exact draws, REPEATS times; None where exact draws take too long, or are of another model."""
+    """Predictions of exact draws, several times; None where exact draws take too long, or are of another model."""
     if task.classes != 2:
         return None
     made = posterior_mechanism(task, epsilon, sampler="nuts")
@@ -80,7 +87,7 @@ def rejection(task: RegressionTask, epsilon: float) -> Learner | None:
 
 
 def nuts(task: RegressionTask, epsilon: float) -> Learner | None:
-    """Predictions of single draws by NUTS, REPEATS times; None for other models than the logistic one."""
+    """Predictions of single draws by NUTS, several times; None for other models than the logistic one."""
     if task.classes != 2:
         return None
     several = replace(posterior_mechanism(task, epsilon, sampler="nuts"), draws=REPEATS)
@@ -93,7 +100,7 @@ def nuts(task: RegressionTask, epsilon: float) -> Learner | None:
 
 
 def output_perturbation(task: RegressionTask, epsilon: float, share: float) -> Learner:
-    """Predictions of the minimiser of the loss and a penalty, with Gaussian noise, REPEATS times.
+    """Predictions of the minimiser of the loss and a penalty, with Gaussian noise, several times.
 
     The penalized loss is the negative log posterior of `langevin` with the records' weight times `share`. The minimiser
     of a loss that is m-strongly convex moves by at most the gradient sensitivity divided by m, which is 1 in units of
@@ -107,7 +114,7 @@ def output_perturbation(task: RegressionTask, epsilon: float, share: float) -> L
     def predictions(parts: Parts, rng: np.random.Generator) -> FloatArray:
         potential = replace(made._statistic(parts[:2]), weight=share * made.data_weight)
         found = minimiser(potential, smoothness)
-        found = found + noise * rng.standard_normal((REPEATS, *found.shape[1:]))
+        found = found + noise * rng.standard_normal((repeats(task), *found.shape[1:]))
         coefficients = found[..., :-1] * made._scale.deviation
         intercept = found[..., -1] * (made._scale.intercept_deviation or 0.0)
         if made.likelihood.score_columns == 1:
@@ -129,7 +136,7 @@ def minimiser(potential: RegressionPotential, smoothness: float) -> FloatArray:
 
 
 def noisy_sgd(task: RegressionTask, epsilon: float) -> Learner | None:
-    """Predictions of the estimators by noisy gradient descent, REPEATS times; None for more than two classes."""
+    """Predictions of the estimators by noisy gradient descent, several times; None for more than two classes."""
     if task.classes > 2:
         return None
     common = {"epsilon": epsilon, "delta": DELTA, "norm": task.data.norm}
