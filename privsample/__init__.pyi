@@ -132,7 +132,9 @@ from privsample.distributions.steps.transition_kernels import Kernel as Kernel
 from privsample.distributions.steps.transition_kernels import StatedKernel as StatedKernel
 from privsample.distributions.steps.transition_kernels import UniformReset as UniformReset
 from privsample.estimators.fit_account import pipeline_account as pipeline_account
+from privsample.estimators.linear import PrivateLinearRegression as PrivateLinearRegression
 from privsample.estimators.logistic import PrivateLogisticRegression as PrivateLogisticRegression
+from privsample.estimators.poisson import PrivatePoissonRegression as PrivatePoissonRegression
 from privsample.estimators.scalers import BoundsScaler as BoundsScaler
 from privsample.estimators.scalers import PrivateStandardScaler as PrivateStandardScaler
 from privsample.estimators.scoring import NoisyScore as NoisyScore

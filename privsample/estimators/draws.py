@@ -7,7 +7,6 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray, open_unit_interval
-from privsample.estimators.chain import chain_statement
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 
 
@@ -47,7 +46,7 @@ def posterior_statement(made: Any, n: int) -> str:
     else:
         first = "The target permits the posterior itself, with all records at weight 1 and the prior as given."
     if isinstance(made, LangevinPosterior):
-        return f"{first} {chain_statement(made)}"
+        return f"{first} {_chain_statement(made)}"
     exact = "Each draw is exact." if made.exact else "Each draw is the last state of a Markov chain (NUTS)."
     return f"{first} {exact}"
 
@@ -77,3 +76,15 @@ def summary_table(
         for label, mean, a, b in zip(labels, means, low, high, strict=True)
     ]
     return "\n".join([head, *lines])
+
+
+def _chain_statement(made: LangevinPosterior) -> str:
+    """Return a sentence on how far the last states of the chains may be from the private posterior."""
+    bias = made.bias
+    known = f"at most {bias.wasserstein:.2g}" if np.isfinite(bias.wasserstein) else "not bounded"
+    return (
+        f"Each draw is the last of {bias.steps} Langevin steps from 0. If the posterior were Gaussian, its standard "
+        f"deviations would be at most {100 * (bias.largest_widening - 1):.1f} % too large and at most "
+        f"{100 * bias.largest_start:.2g} % of the distance between 0 and the posterior mean would remain, in the worst "
+        f"direction; in general the Wasserstein-2 distance in units of the prior is {known} (a loose bound)."
+    )

@@ -11,6 +11,7 @@ from privsample._checks import FloatArray, one_of
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
+from privsample.distributions.likelihoods.softmax import SoftmaxLikelihood
 from privsample.estimators.features import HandleInvalid
 from privsample.estimators.posterior import FREE_PARAMETERS, Method, PosteriorMechanism, PosteriorRegression
 from privsample.estimators.records import DeclaredClasses
@@ -66,7 +67,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         CONVERGED_CHAIN. "auto" uses rejection if the bound on its work allows it, and "langevin" otherwise.
     steps : int, optional
         Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the start is left, or as many as take
-        about a minute.
+        some ten seconds, but at least 200.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
@@ -120,7 +121,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     (2, 1)
     """
 
-    _only_two = True
+    _only_two = False
 
     def __init__(
         self,
@@ -157,8 +158,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
 
     def _likelihood(self) -> RegressionLikelihood:
         classes = len(self._class_labels())
-        del classes
-        return LogisticLikelihood()
+        return LogisticLikelihood() if classes == 2 else SoftmaxLikelihood(classes=classes)
 
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
         if not one_of(self.sampler, _SAMPLERS):

@@ -11,11 +11,13 @@ from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
-from privsample.estimators.chain import calibrated_chains
 from privsample.estimators.draws import credible_interval, posterior_statement, summary_table
 from privsample.estimators.records import DeclaredRecords
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
+from privsample.relations import ReplaceOne
+
+_MOST_PRODUCTS, _FEWEST_STEPS = 1e10, 200  # multiplications in all steps of a default choice, some ten seconds
 
 Method = Literal["diffused", "concentrated"]
 PosteriorMechanism = LangevinPosterior | LogisticPosterior
@@ -79,14 +81,20 @@ class PosteriorRegression(DeclaredRecords, ABC):
 
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
         """Return the calibrated mechanism; the parameters of all regressions were checked."""
-        return calibrated_chains(
-            self._likelihood(),
-            DP(epsilon=self.epsilon, delta=self.delta),
-            n=n,
+        made = self._chains(n, features, self.steps)
+        width = (features + self.fit_intercept) * made.likelihood.score_columns
+        most = max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS)
+        return made if self.steps is not None or made.accountant.steps <= most else self._chains(n, features, most)
+
+    def _chains(self, n: int, features: int, steps: int | None) -> LangevinPosterior:
+        """Return the calibrated Langevin chains with so many steps."""
+        return LangevinPosterior.calibrate(
+            likelihood=self._likelihood(),
+            relation=ReplaceOne(n=n, unit=self.unit),
+            steps=steps,
             by=FREE_PARAMETERS[self.method],
-            steps=self.steps if self.steps is None else positive_integer(steps=self.steps),
-            unit=self.unit,
-            fields=self._prior(features),
+            target=DP(epsilon=self.epsilon, delta=self.delta),
+            **self._prior(features),
         )
 
     def _prior(self, features: int) -> dict[str, Any]:

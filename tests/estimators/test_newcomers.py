@@ -19,7 +19,13 @@ from privsample.estimators.records import DeclaredRecords
 
 CLASSIFIERS = (ps.PrivateSGDClassifier, ps.PrivateLogisticRegression)
 each_classifier = pytest.mark.parametrize("kind", CLASSIFIERS)
-each_estimator = pytest.mark.parametrize("kind", [*CLASSIFIERS, ps.PrivateSGDRegressor])
+REGRESSORS = (ps.PrivateSGDRegressor, ps.PrivateLinearRegression, ps.PrivatePoissonRegression)
+OWN = {
+    ps.PrivateSGDRegressor: {"target_bounds": (0, 1), "norm": 8.0},
+    ps.PrivateLinearRegression: {"target_bounds": (0, 1), "norm": 8.0, "steps": 20},
+    ps.PrivatePoissonRegression: {"max_count": 1, "norm": 8.0, "steps": 20},
+}
+each_estimator = pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS])
 
 
 class Untouched(np.random.Generator):
@@ -35,9 +41,9 @@ class Untouched(np.random.Generator):
 
 
 def declared(kind, **more):
-    own = {"target_bounds": (0, 1)} if kind is ps.PrivateSGDRegressor else {}
-    if more.get("bounds", 0) is not None:
-        own |= {"norm": 64**0.5}  # no row within the bounds is scaled down
+    own = dict(OWN.get(kind, {"norm": 8.0}))
+    if more.get("bounds", 0) is None:
+        own.pop("norm", None)
     return kind(**{"bounds": (0, 16), **own, **more})
 
 
@@ -48,7 +54,7 @@ def estimators():
 
 
 def test_all_estimators_are_tested():
-    assert estimators() == {*CLASSIFIERS, ps.PrivateSGDRegressor}
+    assert estimators() == {*CLASSIFIERS, *REGRESSORS}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +92,10 @@ def test_labels_that_are_not_declared_are_refused_before_anything_is_drawn(kind,
     X, y = digits
     with pytest.raises(SchemaError, match=r"y must hold labels in classes = \(0, 1\), got others") as refused:
         declared(kind).fit(X, labels(y), rng=Untouched())
-    for words in ("declare classes=(negative, positive)", "OneVsRestClassifier", "divided by the number of classes"):
+    advice = ("declare all classes that a record may have",)
+    if kind is ps.PrivateSGDClassifier:
+        advice = ("declare classes=(negative, positive)", "OneVsRestClassifier", "divided by the number of classes")
+    for words in (*advice, "map labels by a public rule"):
         assert words in str(refused.value)
     assert "handle_invalid='replace'" in str(refused.value)
     assert "Nothing was drawn or spent" in str(refused.value)
@@ -111,9 +120,9 @@ def test_the_refusal_shows_no_record(kind, digits):
 @pytest.mark.parametrize(
     ("classes", "words"),
     [
-        (range(10), r"got range\(0, 10\).*OneVsRestClassifier"),
-        (("a",), "pair"),
-        ("ab", "pair"),
+        (("a",), "classes must be"),
+        ("ab", "classes must be"),
+        ([[0, 1], [2, 3]], "classes must be"),
         ((1, 1.0), "must be different labels"),
         ((0, np.nan), "not missing"),
         ((0, "a"), "of one type"),
@@ -174,6 +183,11 @@ def test_how_invalid_records_are_handled_is_checked(kind, small):
 
 
 # --- several classes
+
+
+def test_more_than_two_classes_are_refused_by_a_model_of_two(digits):
+    with pytest.raises(ValueError, match=r"a pair.*got range\(0, 10\).*OneVsRestClassifier.*PrivateLogisticRegression"):
+        declared(ps.PrivateSGDClassifier, classes=range(10)).fit(*digits, rng=Untouched())
 
 
 def test_one_model_for_each_class_at_a_share_of_the_budget(digits):
@@ -266,18 +280,33 @@ def test_rows_that_are_longer_than_the_norm_are_counted(kind, small):
 # --- targets
 
 
-def test_targets_of_a_regression():
+@pytest.mark.parametrize("kind", [ps.PrivateSGDRegressor, ps.PrivateLinearRegression])
+def test_targets_of_a_regression(kind):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
-    made = ps.PrivateSGDRegressor(bounds=(-0.2, 0.2), target_bounds=(0, 300))
+    made = kind(bounds=(-0.2, 0.2), target_bounds=(0, 300), norm=4.0)
     assert made.validate(X, y).facts == {"targets out of target_bounds": (y > 300).sum()}
     with pytest.raises(ValueError, match="target_bounds must be declared"):
-        ps.PrivateSGDRegressor(bounds=(-0.2, 0.2)).fit(X, y, rng=Untouched())
+        kind(bounds=(-0.2, 0.2)).fit(X, y, rng=Untouched())
     for odd in (y.astype(str), y.where(y > 50), y.astype(object).where(y > 50, "few"), [None, *y[1:]]):
         with pytest.raises(SchemaError, match="y must hold a number for each record") as refused:
             made.fit(X, odd, rng=Untouched())
         assert "handle_invalid='replace'" in str(refused.value)
         assert made.validate(X, odd).facts["targets that are no number"] > 0
     assert made.validate(X, y.where(y > 50)).facts["targets that are no number"] == (y <= 50).sum()
+
+
+def test_targets_of_a_regression_of_counts():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    made = ps.PrivatePoissonRegression(bounds=(-0.2, 0.2), max_count=300, norm=4.0)
+    assert made.validate(X, y).facts == {"counts above max_count": (y > 300).sum()}
+    with pytest.raises(ValueError, match="max_count must be declared"):
+        ps.PrivatePoissonRegression(bounds=(-0.2, 0.2)).fit(X, y, rng=Untouched())
+    for odd in (y.astype(str), y.where(y > 50), y - 100, y + 0.5, [None, *y[1:]]):
+        with pytest.raises(SchemaError, match="y must hold a count for each record") as refused:
+            made.fit(X, odd, rng=Untouched())
+        assert "handle_invalid='replace'" in str(refused.value)
+    assert made.validate(X, y - 100).facts["negative counts"] == (y < 100).sum()
+    assert made.validate(X, y + 0.5).facts["counts that are no whole number"] == len(y)
 
 
 # --- statements
@@ -359,8 +388,10 @@ def test_pipelines_searches_copies_and_pickles(kind):
 def test_several_classes_of_wine(kind):
     X, y = load_wine(return_X_y=True)
     made = declared(kind, bounds=(0, 2000))
-    if kind is ps.PrivateSGDRegressor:
-        assert made.validate(X, y).facts == {"targets out of target_bounds": (y == 2).sum()}
+    if kind in REGRESSORS:
+        reason = "counts above max_count" if kind is ps.PrivatePoissonRegression else "targets out of target_bounds"
+        facts = made.set_params(norm=8.0).validate(X, y).facts
+        assert facts == {reason: (y == 2).sum()}
         return
-    with pytest.raises(SchemaError, match="OneVsRestClassifier"):
+    with pytest.raises(SchemaError, match="OneVsRestClassifier" if kind is ps.PrivateSGDClassifier else "all classes"):
         made.fit(X, y, rng=Untouched())
