@@ -197,11 +197,15 @@ class NoisyProjectedSGD(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """An example with a known order, and a mutant that adds too little noise."""
+        """Examples with a known order, in one epoch and in three, and mutants that add too little noise."""
         loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
         example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, order="given")
+        # Targets far above the predictions make the maps nearly linear, so that the draws come near the bound.
+        linear = SquaredLoss(features=2, norm=1.0, radius=1.0, target=4.0, intercept=False)
+        epochs = cls(loss=linear, n=2, rate=0.01, noise_std=8.0, epochs=3, order="given")
         return (
             Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=3_000),
+            Example.with_wrong_fields("descent-epochs", epochs, noise_std=4.0, bug=TOO_LITTLE_NOISE, samples=3_000),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -18,6 +18,7 @@ from privsample import (
     UniformInBall,
 )
 from privsample.errors import SchemaError
+from privsample.mechanisms import sgd
 
 LOGISTIC = LogisticLoss(features=2, norm=1.0, radius=1.5, penalty=0.1)
 SQUARED = SquaredLoss(features=2, norm=2.0, radius=3.0, target=1.0, penalty=0.1)
@@ -65,6 +66,38 @@ def test_steps_are_those_of_the_algorithm(loss):
     noise = 0.5 * np.random.default_rng(3).standard_normal((4, 3))
     expected = by_hand(loss, ROWS, TARGETS, noise, 0.3, 2)
     assert np.append(released["coefficients"][0], released["intercept"]) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("cells", [1 << 22, 4])
+def test_later_epochs_go_on_from_there(cells, monkeypatch):
+    """Also where the records do not fit into the memory of one pass and are cleaned batch by batch."""
+    monkeypatch.setattr(sgd, "_CELLS", cells)
+    made = NoisyProjectedSGD(loss=LOGISTIC, order="given", epochs=3, **(FIELDS | {"n": 6}))
+    released = made.release((ROWS[:6], TARGETS[:6]), rng=np.random.default_rng(3))
+    noise = 0.5 * np.random.default_rng(3).standard_normal((9, 3))
+    expected = by_hand(LOGISTIC, np.tile(ROWS[:6], (3, 1)), np.tile(TARGETS[:6], 3), noise, 0.3, 2)
+    assert np.append(released["coefficients"][0], released["intercept"]) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("order", "accepted"), [("reshuffle", True), ("shuffle_once", False), ("given", False)])
+def test_orders_of_two_epochs(order, accepted, rng, alpha):
+    """The first record of two moves the state to 1, the second to -1, up to what the step before leaves: with the rate
+    1/2, the signs of the last two steps can be read off the last state.
+    """
+    loss = SquaredLoss(features=1, norm=1.0, radius=10.0, target=1.0, intercept=False)
+    made = NoisyProjectedSGD(loss=loss, n=2, rate=0.5, noise_std=1e-9, order=order, epochs=2)
+    data = (np.ones((2, 1)), np.array([1.0, -1.0]))
+    orders = {}
+    for first in ([1, -1], [-1, 1]):
+        for second in ([1, -1], [-1, 1]):
+            state = 0.0
+            for target in (*first, *second):
+                state += (target - state) / 2
+            orders[round(state, 6)] = 0
+    for _ in range(800):
+        orders[round(made.release(data, rng=rng)["coefficients"].item(), 6)] += 1
+    assert (stats.chisquare(list(orders.values())).pvalue > alpha) == accepted
 
 
 def test_a_public_tail_goes_on_from_there():

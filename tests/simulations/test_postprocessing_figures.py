@@ -88,7 +88,7 @@ def test_accuracies_of_private_descent(tmp_path):
     scores = sgd.measured(task, splits=2, epsilons=(1.0, 4.0))
     assert all(values.shape == (2, 2) for values in scores.values())
     assert scores[sgd.FREE].min() > 0.97
-    assert scores[sgd.HIDDEN][1].min() > 0.85
+    assert scores[sgd.SEVERAL][1].min() > 0.85
     made = Experiment(name="x", title="", run=lambda: sgd.result({"toy": scores}, (1.0, 4.0)))
     picture, numbers, sentence = made.write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -136,5 +136,5 @@ def test_accuracies_hold_the_posterior_and_compare_means():
     result = sgd.result({"toy": sgd.measured(task, splits=3, epsilons=(1.0,))}, (1.0,))
     table = Table(columns=result.columns)
     assert np.isfinite(table.select(method=sgd.POSTERIOR)["accuracy"]).all()
-    mean = table.select(method=sgd.HIDDEN)["accuracy"].mean()
-    assert f"{sgd.HIDDEN} {mean:.1%} ±" in result.sentence
+    mean = table.select(method=sgd.SEVERAL)["accuracy"].mean()
+    assert f"{sgd.SEVERAL} {mean:.1%} ±" in result.sentence

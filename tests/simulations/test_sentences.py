@@ -25,6 +25,7 @@ from privsample.simulations.experiments import (
     selection_data,
     selection_use,
     sgd,
+    sgd_small_data,
     tempered,
 )
 from privsample.simulations.experiments.base import Experiment, Result
@@ -77,6 +78,11 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     **dict.fromkeys(("papernot-4", "papernot-5", "papernot-6", "papernot-7"), SELECTION),
     "efficiency": ((efficiency, "SIZES", (10, 1_000_000)), (efficiency, "REPEATS", 4000)),
     "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
+    "sgd-small-data": (
+        (sgd_small_data, "TASKS", sgd_small_data.TASKS[1:2]),
+        (sgd, "SPLITS", 4),
+        (sgd, "EPSILONS", (0.5, 1.0)),
+    ),
     "geumlek-table-4.1": ((inference_table, "COUNTS", (1, 5)), (inference_table, "REPEATS", 4000)),
     "geumlek-lemma-1": ((posterior_convergence, "REPEATS", 4000), (posterior_convergence, "SIZES", (10, 100_000))),
     "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),

@@ -71,6 +71,8 @@ NAMES = {
     "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
+    "sgd-small-data": "sgd_small_data:ACCURACY",
+    "sgd-epochs": "epochs:EPOCHS",
     "logistic-accuracy": "logistic_accuracy:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
     "candidate-selection": "candidate_selection:EXPERIMENT",

@@ -1,16 +1,16 @@
 """Accuracy of private linear classifiers against epsilon, over random splits: noisy SGD, posterior draws and others.
 
-All constants are the estimator's defaults, or were fixed before any record was looked at: nothing is tuned.
+All constants are the estimator's defaults, which follow from public quantities, or were fixed before any record was
+looked at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.sgd import Order
 from privsample.accounting.targets import DP, smallest
 from privsample.distributions.rows import within_norm
 from privsample.estimators.logistic import PrivateLogisticRegression
@@ -28,7 +28,7 @@ DELTA, SPLITS = 1e-5, 20
 RIDGE = 1e-2  # the penalty of output perturbation
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FREE, OUTPUT, POSTERIOR = "not private", "output perturbation", "posterior draw"
-HIDDEN, WORST = "noisy SGD (hidden order)", "noisy SGD (worst index)"
+SEVERAL, ONE = "noisy SGD", "noisy SGD (one epoch)"
 MANY, FEW_SPLITS = 10_000, 4  # of so many records posterior draws take seconds: few splits, at COMPARED alone
 COMPARED = 1.0  # the epsilon of the sentence: the largest at which exact posterior draws are possible for both tasks
 Scores = Mapping[str, FloatArray]
@@ -36,17 +36,17 @@ Scores = Mapping[str, FloatArray]
 
 def measured(task: Task, splits: int, epsilons: Sequence[float], first: int = 0) -> Scores:
     """Shares of test labels that are predicted rightly, (epsilons, splits), by method; from the `first` split on."""
-    made = {name: [_mechanism(task, epsilon, name == HIDDEN) for epsilon in epsilons] for name in (HIDDEN, WORST)}
+    made = {name: [_mechanism(task, epsilon, name) for epsilon in epsilons] for name in (SEVERAL, ONE)}
     posteriors = [_posterior(task, epsilon) for epsilon in epsilons]
-    noises = [_output_noise(made[WORST][0], epsilon) for epsilon in epsilons]
-    scores = {name: np.empty((len(epsilons), splits)) for name in (FREE, HIDDEN, WORST, OUTPUT, POSTERIOR)}
+    noises = [_output_noise(made[ONE][0], epsilon) for epsilon in epsilons]
+    scores = {name: np.empty((len(epsilons), splits)) for name in (FREE, SEVERAL, ONE, OUTPUT, POSTERIOR)}
     for k, parts in enumerate(task.splits(splits, first)):
         rng = np.random.default_rng([splits, first + k])
         scores[FREE][:, k] = _score(_trained(parts, 1e-6), parts)
         ridge = _trained((within_norm(parts[0], task.norm), *parts[1:]), RIDGE)
         for j, noise in enumerate(noises):
             scores[OUTPUT][j, k] = _score(ridge + noise * rng.standard_normal(len(ridge)), parts)
-            for name in (HIDDEN, WORST):
+            for name in (SEVERAL, ONE):
                 released = made[name][j].release(parts[:2], rng=rng)
                 found = np.append(released["coefficients"][0], released["intercept"])
                 scores[name][j, k] = _score(found, parts)
@@ -69,9 +69,9 @@ def _posterior_score(made: LogisticPosterior, parts: Parts, rng: np.random.Gener
     return _score(np.append(release["coefficients"][0], release["intercept"]), parts)
 
 
-def _mechanism(task: Task, epsilon: float, hidden: bool) -> NoisyProjectedSGD:
-    order: Order = "shuffle_once" if hidden else "given"
-    learner = PrivateSGDClassifier(epsilon=epsilon, delta=DELTA, norm=task.norm, order=order)
+def _mechanism(task: Task, epsilon: float, name: str) -> NoisyProjectedSGD:
+    epochs = 1 if name == ONE else None
+    learner = PrivateSGDClassifier(epsilon=epsilon, delta=DELTA, norm=task.norm, epochs=epochs)
     return learner.mechanism_for(task.train, task.rows.shape[1])
 
 
@@ -138,15 +138,16 @@ def _describe(columns: Columns) -> Statement:
         tasks.append(f"{task}: {join_names(shares)}")
     sentence = (
         f"Test accuracy of linear classifiers at ε = {COMPARED:g} and δ = {DELTA:g}, mean ± standard deviation over "
-        f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. Nothing "
-        "was tuned on the data."
+        f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. All "
+        "parameters follow from public quantities; the rule for the number of steps of noisy SGD was chosen on breast "
+        "cancer, digits and diabetes."
     )
     return Statement(sentence, tuple(findings))
 
 
 def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -> None:
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
-    colours = {FREE: GREY, HIDDEN: BLUE, WORST: GREEN, OUTPUT: ORANGE, POSTERIOR: "#5B1A4F"}
+    colours = {FREE: GREY, SEVERAL: BLUE, ONE: GREEN, OUTPUT: ORANGE, POSTERIOR: "#5B1A4F"}
     x = np.array(epsilons)
     for axes, (task, scores) in zip(panels, tasks.items(), strict=True):
         for name, values in scores.items():
@@ -164,16 +165,17 @@ def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
-def _run(first: int = 0) -> Result:
-    tasks = [made() for made in TASKS]
-    return result({task.name: measured(task, SPLITS, EPSILONS, first) for task in tasks}, EPSILONS)
+def accuracies(tasks: Sequence[Callable[[], Task]], first: int = 0) -> Result:
+    """The scores of these tasks; from the `first` split on."""
+    known = [made() for made in tasks]
+    return result({task.name: measured(task, SPLITS, EPSILONS, first) for task in known}, EPSILONS)
 
 
 ACCURACY = Experiment(
     name="sgd-accuracy",
     title="Private linear classifiers: test accuracy against ε",
-    run=_run,
+    run=lambda: accuracies(TASKS),
     size=(8.8, 4.2),
     package=PACKAGE,
-    second=lambda: _run(first=SPLITS),
+    second=lambda: accuracies(TASKS, first=SPLITS),
 )

@@ -79,6 +79,24 @@ def breast_cancer() -> Task:
     )
 
 
+@cache
+def digits(first: int, second: int) -> Task:
+    """scikit-learn's images of two digits, 8 by 8 numbers of 0, ..., 16; label 1: the second digit."""
+    from sklearn.datasets import load_digits
+
+    images, kinds = load_digits(return_X_y=True)
+    known = (kinds == first) | (kinds == second)
+    train = 4 * int(known.sum()) // 5
+    return Task(
+        name=f"digits {first} and {second}",
+        rows=images[known] / 8.0 - 1.0,
+        labels=(kinds[known] == second).astype(np.float64),
+        norm=4.5,  # halfway between one extreme number and 64
+        train=train,
+        test=int(known.sum()) - train,
+    )
+
+
 # Round numbers that an expert would name, without the data: radius, texture, perimeter, area, smoothness, compactness,
 # concavity, concave points, symmetry, fractal dimension; for the mean, its standard error and the worst cell.
 _MEANS = (30, 40, 200, 2500, 0.2, 0.4, 0.5, 0.2, 0.4, 0.1)
