@@ -17,7 +17,7 @@ from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.relations import ReplaceOne
 
-_MOST_PRODUCTS, _FEWEST_STEPS = 1e10, 200  # multiplications in all steps of a default choice, some ten seconds
+_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 1e10, 200, 10_000  # of a default choice: at most some ten seconds
 
 Method = Literal["diffused", "concentrated"]
 PosteriorMechanism = LangevinPosterior | LogisticPosterior
@@ -83,7 +83,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
         """Return the calibrated mechanism; the parameters of all regressions were checked."""
         made = self._chains(n, features, self.steps)
         width = (features + self.fit_intercept) * made.likelihood.score_columns
-        most = max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS)
+        most = min(max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS), _MOST_STEPS)
         return made if self.steps is not None or made.accountant.steps <= most else self._chains(n, features, most)
 
     def _chains(self, n: int, features: int, steps: int | None) -> LangevinPosterior:

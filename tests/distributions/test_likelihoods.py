@@ -47,6 +47,7 @@ SCALAR = {
 }
 CLIPPED = {
     "logistic": ps.LogisticLikelihood(),
+    "clipped logistic": ps.LogisticLikelihood(clip=0.4),
     "probit": ps.ProbitLikelihood(clip=0.6),
     "huber": ps.HuberLikelihood(threshold=0.7, noise_std=2.0),
     "normal": ps.NormalLikelihood(noise_std=0.5, clip=1.5),
@@ -140,6 +141,14 @@ def test_one_coefficient():
     one = ps.LogisticLikelihood().gradient_sensitivity(2.0, ps.ReplaceOne(4), dimension=1)
     assert one == pytest.approx(2 * 1.05163399154532221594, rel=1e-12)
     assert ps.LogisticLikelihood().gradient_sensitivity(2.0, ps.AddRemove(), dimension=1) == 2.0
+    clips = {0.3: 0.6, 0.5: 1.0, 0.7: 1.0, 0.782: 1.0, 0.9: 1.05163399154532221594}
+    for clip, factor in clips.items():  # 0.9 is bounded by the constant without clipping, by 2.4 %
+        own = ps.LogisticLikelihood(clip=clip)
+        assert own.gradient_sensitivity(2.0, ps.ReplaceOne(4), dimension=1) == pytest.approx(2 * factor, rel=1e-12)
+        points, at = np.linspace(-2.0, 2.0, 161)[:, None], np.linspace(0, 6, 601)[:, None, None]
+        found = np.array([potential(own, row[None], np.ones(1), 2.0).gradient(at)[:, 0, 0] for row in points])
+        widest = np.ptp(found, axis=0).max()
+        assert 0.97 * 2 * factor < widest <= 2 * factor * (1 + 1e-9)
     with pytest.raises(TypeError, match="relation must be ReplaceOne"):
         ps.HuberLikelihood(threshold=1).gradient_sensitivity(2.0, "replace")
 
@@ -204,6 +213,7 @@ def test_means():
         (lambda: ps.OrdinalLikelihood(cutpoints=()), "cutpoints must be one or more increasing"),
         (lambda: ps.OrdinalLikelihood(cutpoints=(1.0, 1.0)), "cutpoints must be one or more increasing"),
         (lambda: ps.OrdinalLikelihood(cutpoints=(0.0, np.inf)), r"cutpoints\[1\] must be finite"),
+        (lambda: ps.LogisticLikelihood(clip=1.0), "clip must be below 1, the bound of all slopes, or None, got 1"),
         (lambda: ps.ProbitLikelihood(clip=0.0), "clip must be finite and > 0"),
         (lambda: ps.PoissonLikelihood(max_count=-1, clip=1), "max_count must be finite and > 0"),
         (lambda: ps.NormalLikelihood(noise_std=0, clip=1), "noise_std must be finite and > 0"),

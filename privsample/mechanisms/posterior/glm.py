@@ -12,6 +12,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
+from privsample.distributions.likelihoods.classes import count_class_problems
 from privsample.distributions.models.glm import LogisticPosteriorDensity
 from privsample.distributions.models.rejection_envelope import RejectionEnvelope, plan
 from privsample.distributions.record_format import LabelledFormat
@@ -221,10 +222,8 @@ class LogisticPosterior(Mechanism):
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         rows, labels = self._parts(data)
-        odd = int((~np.isin(labels, (0.0, 1.0))).sum())
-        facts = {reason: count for reason, count in count_clipped_rows(rows, self.norm).items() if count}
-        if odd:
-            facts["labels that are neither 0 nor 1"] = odd
+        problems = count_clipped_rows(rows, self.norm) | count_class_problems(labels, 2)
+        facts = {reason: count for reason, count in problems.items() if count}
         return CuratorNotes(
             title=f"{count_noun(len(rows), 'row')} of {count_noun(self.features, 'number')} with labels", facts=facts
         )

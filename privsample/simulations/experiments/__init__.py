@@ -75,6 +75,8 @@ NAMES = {
     "sgd-epochs": "epochs:EPOCHS",
     "logistic-accuracy": "logistic_accuracy:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
+    "langevin-quadrature": "langevin_quadrature:QUADRATURE",
+    "langevin-steps": "langevin_steps:STEPS",
     "candidate-selection": "candidate_selection:EXPERIMENT",
 }
 

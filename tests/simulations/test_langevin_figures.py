@@ -1,0 +1,83 @@
+"""Langevin accounts against quadrature, and the figures of what they cost."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import privsample as ps
+from privsample.simulations.experiments import langevin_quadrature, langevin_steps
+from privsample.simulations.experiments.langevin_quadrature import LIKELIHOODS, curve, log_densities, mechanisms, ratios
+
+ROUNDING = 3e-6
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_never_below_the_truth(name):
+    found = [row["ratio"] for one in mechanisms((name,), (2,), (1.0,)) for row in ratios(one, (0.5,), (1, 2, 30))]
+    assert len(found) == 12
+    assert 0.5 < max(found) <= 1.0 + ROUNDING
+
+
+@pytest.mark.parametrize("name", ["logistic, clipped", "Huber", "normal", "Poisson"])
+def test_the_account_is_attained(name):
+    found = [row["ratio"] for one in mechanisms((name,), (1,), (2.0,)) for row in ratios(one, (0.1, 0.5), (1, 2))]
+    assert 0.99 < max(found) <= 1.0 + ROUNDING
+
+
+def test_an_account_that_is_too_small_is_found(monkeypatch):
+    """Half the sensitivity, as if each record could move the gradient in one direction only."""
+    own = type(LIKELIHOODS["Huber"]).gradient_norm
+    monkeypatch.setattr(ps.HuberLikelihood, "gradient_norm", lambda self, norm: own(self, norm) / 2)
+    found = [row["ratio"] for one in mechanisms(("Huber",), (2,), (1.0,)) for row in ratios(one, (0.5,), (2,))]
+    assert max(found) > 1.5
+
+
+def test_the_quadrature_on_normal_states():
+    """Saturated Huber losses: the last state is normal, with known mean and variance."""
+    mechanism = ps.LangevinPosterior(
+        likelihood=ps.HuberLikelihood(threshold=1), features=1, norm=1.0, relation=ps.ReplaceOne(1), steps=1
+    )
+    grid, eta, steps = np.linspace(-9, 9, 1200), 0.2, 7
+    records = [(np.ones((1, 1)), np.array([y])) for y in (1e6, -1e6)]
+    one, other = (log_densities(mechanism, each, eta, grid, (steps,))[steps] for each in records)
+    c = 1 - eta
+    mean, variance = (1 - c**steps), 2 * eta * (1 - c ** (2 * steps)) / (1 - c**2)
+    expected = -0.5 * (grid - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    middle = np.abs(grid) < 6  # at the ends the grid misses what comes from beyond it
+    assert one[middle] == pytest.approx(expected[middle], abs=1e-9)
+    mu = 2 * mean / np.sqrt(variance)
+    epsilons = np.array([0.0, 0.5, 2.0])
+    expected = ndtr(mu / 2 - epsilons / mu) - np.exp(epsilons) * ndtr(-mu / 2 - epsilons / mu)
+    assert curve(grid, one, other, epsilons) == pytest.approx(expected, rel=ROUNDING)
+    assert replace(mechanism, steps=steps, step_size=eta).accountant.shift == pytest.approx(mu, rel=1e-9)
+
+
+def rows_of(made):
+    return list(csv.DictReader(made.numbers.decode().splitlines()))
+
+
+def test_the_figure_of_steps():
+    made = langevin_steps.STEPS.make()
+    rows = rows_of(made)
+    for row in rows:
+        assert float(row["account"]) < float(row["exact_draw"])
+        assert float(row["account"]) <= float(row["all_states"]) * (1 + 1e-9)
+    costs = [float(row["account"]) for row in rows]
+    assert costs == sorted(costs)
+    assert f"ε = {costs[-1]:.3f}, below the {float(rows[0]['exact_draw']):.3f} of an exact draw" in made.sentence
+
+
+def test_the_figure_of_ratios(monkeypatch):
+    monkeypatch.setattr(langevin_quadrature, "SIZES", (1,))
+    monkeypatch.setattr(langevin_quadrature, "NORMS", (0.7,))
+    monkeypatch.setattr(langevin_quadrature, "FRACTIONS", (0.5,))
+    monkeypatch.setattr(langevin_quadrature, "STEPS", (1, 4))
+    monkeypatch.setattr(langevin_quadrature, "FURTHER_SIZES", (2,))
+    made = langevin_quadrature.QUADRATURE.make()
+    ratios_ = [float(row["ratio"]) for row in rows_of(made)]
+    assert len(ratios_) == 56
+    assert "in 56 settings" in made.sentence
+    assert f"It is never above the account's. The largest ratio is {max(ratios_):.4f}" in made.sentence
