@@ -15,6 +15,7 @@ from benchmarks import (
     postprocessing,
     profiles,
     pymc,
+    regression,
     search,
     selection,
     sgd,
@@ -39,6 +40,7 @@ ALL = {
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
+    "regression": regression.rows,
 }
 
 

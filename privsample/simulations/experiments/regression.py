@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from privsample._checks import FloatArray
 from privsample.plots.style import BLUE, GREEN, GREY, ORANGE, SKY
@@ -24,19 +25,23 @@ from privsample.simulations.experiments.regression_tasks import (
 )
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-SPLITS, FEW_SPLITS = 20, 2  # random splits; those on which NUTS draws, which takes seconds a posterior
-MANY, SPLITS_OF_MANY = 1000, 4  # of so many records, and so many splits of them
+SPLITS, FEW_SPLITS = 10, 2  # random splits; those on which NUTS draws, which takes seconds a posterior
+MANY, SPLITS_OF_MANY = 1000, 3  # of so many records, and so many splits of them
 STATED = (1.0, 4.0)  # the epsilons of the sentence
 LIMITS = (learners.FREE, learners.PRIOR)
 _STYLES = {
     learners.ONE: (BLUE, "o", "-"),
+    learners.EARLY: (BLUE, "P", "--"),
     learners.MANY: (SKY, "s", "-"),
     learners.REJECTION: ("#000000", "x", "none"),
     learners.NUTS: ("#8E4585", "D", "none"),
     learners.OUTPUT: (ORANGE, "^", "-"),
     learners.SGD: (GREEN, "v", "-"),
 }
-_SHIFTS = {learners.REJECTION: 0.96, learners.NUTS: 1.04}  # factors of epsilon in the picture, so that marks do not hide
+_SHIFTS = {
+    learners.REJECTION: 0.96,
+    learners.NUTS: 1.04,
+}  # factors of epsilon in the picture, so that marks do not hide
 
 
 def measured(task: RegressionTask, splits: Sequence[int], few: int, epsilons: Sequence[float]) -> Columns:
@@ -44,7 +49,7 @@ def measured(task: RegressionTask, splits: Sequence[int], few: int, epsilons: Se
     parts: list[dict[str, Any]] = []
 
     def add(method: str, epsilon: float, learner: Learner | None, taken: Sequence[int]) -> None:
-        if learner is None:
+        if learner is None or not len(taken):
             return
         found = [evaluated(task, learner, split, epsilon) for split in taken]
         loss, score = map(np.array, zip(*found, strict=True))
@@ -55,6 +60,7 @@ def measured(task: RegressionTask, splits: Sequence[int], few: int, epsilons: Se
     add(learners.PRIOR, np.nan, learners.no_features(task), splits)
     for epsilon in epsilons:
         add(learners.ONE, epsilon, learners.langevin(task, epsilon, 1), splits)
+        add(learners.EARLY, epsilon, learners.stopped_early(task, epsilon), splits)
         add(learners.MANY, epsilon, learners.langevin(task, epsilon, learners.SEVERAL), splits)
         add(learners.REJECTION, epsilon, learners.rejection(task, epsilon), splits)
         add(learners.NUTS, epsilon, learners.nuts(task, epsilon), splits[:few])
@@ -72,12 +78,10 @@ def evaluated(task: RegressionTask, learner: Learner, split: int, epsilon: float
 
 
 def _in_hindsight(table: Table, epsilons: Sequence[float]) -> list[dict[str, Any]]:
-    """Rows of output perturbation with the best penalty at each epsilon: one for the mean loss, one for the mean score."""
+    """Rows of output perturbation with the penalties of the best mean loss and the best mean score at each epsilon."""
     found = []
     for epsilon in epsilons:
-        options = [
-            table.select(method=f"{learners.OUTPUT}, {share:g}", epsilon=epsilon) for share in learners.WEIGHTS
-        ]
+        options = [table.select(method=f"{learners.OUTPUT}, {share:g}", epsilon=epsilon) for share in learners.WEIGHTS]
         best = min(options, key=lambda one: float(one["loss"].mean()))
         accurate = max(options, key=lambda one: float(one["score"].mean()))
         found.append({**best.columns, "method": learners.OUTPUT, "score": accurate["score"]})
@@ -90,11 +94,15 @@ def _mean(values: FloatArray) -> tuple[float, float]:
 
 
 def difference(table: Table, method: str, other: str, epsilon: float, column: str = "loss") -> tuple[float, float]:
-    """Mean and standard error of the paired difference over their common splits, the other's less the method's."""
+    """Mean and standard error of the paired difference over their common splits, the other's less the method's.
+
+    The standard error is enlarged for the number of splits, so that three of them have the level that they have for a
+    normal distribution.
+    """
     first, second = (table.select(method=name, epsilon=epsilon) for name in (method, other))
     common, at, among = np.intersect1d(first["split"], second["split"], return_indices=True)
-    del common
-    return _mean(second[column][among] - first[column][at])
+    mean, error = _mean(second[column][among] - first[column][at])
+    return mean, error * float(stats.t.isf(stats.norm.sf(3.0), len(common) - 1)) / 3.0
 
 
 def methods(table: Table) -> list[str]:
@@ -121,7 +129,7 @@ def _describe(columns: Columns) -> Statement:
         mean, error = _mean(table.select(method=method)["loss"])
         findings.append(Finding(method, mean, error))
         limits.append(f"{method} {mean:.3f}")
-    for other in (learners.OUTPUT, learners.SGD):
+    for other in (learners.EARLY, learners.OUTPUT, learners.SGD):
         if not len(table.select(method=other)):
             continue
         below, above = [], []
@@ -140,8 +148,8 @@ def _describe(columns: Columns) -> Statement:
     return Statement(
         f"Held-out {loss} on {task} ({n:g} records, {features:g} features) at δ = {learners.DELTA:g}, mean ± two "
         f"standard errors over {splits} random splits. {'. '.join(sentences)}. Without privacy or features: "
-        f"{join_names(limits)}. The priors are the estimators' defaults; the penalty of output perturbation is the best "
-        f"of {len(learners.WEIGHTS)} in hindsight, which is not private.",
+        f"{join_names(limits)}. The priors are the estimators' defaults; the penalty of output perturbation is the "
+        f"best of {len(learners.WEIGHTS)} in hindsight, which is not private.",
         tuple(findings),
     )
 
@@ -150,7 +158,9 @@ def _plot(figure: Any, columns: Columns) -> None:
     table = Table(columns=columns)
     ((task, n, features, classes), _) = next(iter(table.groups("task", "records", "features", "classes")))
     panels = figure.subplots(1, 2)
-    names = ("held-out squared error", "held-out R²") if classes == 0 else ("held-out log loss (nats)", "held-out accuracy")
+    names = (
+        ("held-out squared error", "held-out R²") if classes == 0 else ("held-out log loss (nats)", "held-out accuracy")
+    )
     epsilons = np.unique(table.select(method=learners.ONE)["epsilon"])
     for axes, column, name in zip(panels, ("loss", "score"), names, strict=True):
         for method, line in zip(LIMITS, ("--", ":"), strict=True):
@@ -181,9 +191,9 @@ def _plot(figure: Any, columns: Columns) -> None:
 
 
 def _limit(axes: Any, table: Table, column: str) -> None:
-    """Leave out what lies far beyond the predictions without features, which are worse than useless there."""
+    """Leave out what lies far beyond the predictions without features: it is worse than useless."""
     free, prior = (_mean(table.select(method=method)[column])[0] for method in LIMITS)
-    ends = sorted((free - 0.15 * (prior - free), prior + 0.6 * (prior - free)))
+    ends = sorted((free - 0.15 * (prior - free), prior + 0.25 * (prior - free)))
     axes.set_ylim(*ends)
 
 

@@ -23,12 +23,13 @@ from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.simulations.experiments.regression_tasks import RegressionTask
 from privsample.simulations.experiments.sgd_data import Parts
 
-DELTA, REPEATS, SEVERAL = 1e-5, 5, 5
+DELTA, REPEATS, SEVERAL = 1e-5, 4, 5
 MOST_WORK = np.log(1e7)  # log of the bound on the record visits of one exact draw
-MOST_STEPS = 300  # of chains with ten classes: the account holds for any number of steps
-WEIGHTS = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)  # of the records in penalized minimisers, in units of Langevin's weight
+MOST_STEPS = 200  # of chains with ten classes: the account holds for any number of steps
+WEIGHTS = (1.0, 1 / 2, 1 / 4, 1 / 8)  # of the records in penalized minimisers, in units of Langevin's weight
 MINIMISED = 1e-3  # norm of the gradient at a minimiser, and bound on its error, in units of the prior
-ONE, MANY = "Langevin, 1 draw", f"Langevin, mean of {SEVERAL} draws"
+WIDE = 3.0  # deviation of the prior of chains that are stopped early, in units of the default
+ONE, EARLY, MANY = "Langevin, 1 draw", "Langevin, stopped early", f"Langevin, mean of {SEVERAL} draws"
 REJECTION, NUTS = "exact rejection, 1 draw", "NUTS, 1 draw (assumes convergence)"
 OUTPUT, SAME, SGD = "output perturbation", "output perturbation, our prior", "noisy SGD"
 FREE, PRIOR = "not private", "no features"
@@ -40,22 +41,39 @@ def repeats(task: RegressionTask) -> int:
     return REPEATS if task.classes <= 2 else 1
 
 
-def posterior_mechanism(
-    task: RegressionTask, epsilon: float, *, draws: int = 1, sampler: Any = "langevin"
-) -> LangevinPosterior | LogisticPosterior:
-    """The mechanism of the estimator with its default prior, for the records that train."""
-    common = {"epsilon": epsilon, "delta": DELTA, "norm": task.data.norm, "draws": draws}
+def posterior_mechanism(task: RegressionTask, epsilon: float, **changed: Any) -> LangevinPosterior | LogisticPosterior:
+    """The mechanism of the estimator with its default prior, or `changed` parameters, for the records that train."""
+    common = {"epsilon": epsilon, "delta": DELTA, "norm": task.data.norm, "draws": 1}
+    if task.classes > 2:
+        common["steps"] = MOST_STEPS
     if not task.classes:
-        learner: Any = PrivateLinearRegression(target_bounds=(-1, 1), **common)
+        learner: Any = PrivateLinearRegression(target_bounds=(-1, 1), **common | changed)
     else:
-        steps = MOST_STEPS if task.classes > 2 else None
-        learner = PrivateLogisticRegression(classes=tuple(range(task.classes)), sampler=sampler, steps=steps, **common)
+        given = {"classes": tuple(range(task.classes)), "sampler": "langevin"}
+        learner = PrivateLogisticRegression(**common | given | changed)
     return learner.mechanism_for(task.data.train, task.features)
 
 
-def langevin(task: RegressionTask, epsilon: float, draws: int) -> Learner:
+def stopped_early(task: RegressionTask, epsilon: float) -> Learner:
+    """Predictions of one draw by few steps from a wide prior, which regularise by themselves; the steps are public."""
+    wide = WIDE * (1.5 if task.classes else 0.35)
+    changed = {"prior_std": wide / task.data.norm, "intercept_std": wide / 3.0, "steps": few_steps(task, epsilon)}
+    return langevin(task, epsilon, 1, **changed)
+
+
+def few_steps(task: RegressionTask, epsilon: float) -> int:
+    """A public number of steps, at least 5, proportional to n mu / d^(1/2) for a mu-GDP guarantee and d coefficients.
+
+    The noise of T steps moves the state by a length proportional to (T d)^(1/2), and the gradients by one proportional
+    to T n mu / T^(1/2).
+    """
+    width = (task.features + 1) * (task.classes if task.classes > 2 else 1)
+    return max(5, round(task.data.train / _relative_noise(epsilon) / width**0.5))
+
+
+def langevin(task: RegressionTask, epsilon: float, draws: int, **changed: Any) -> Learner:
     """Mean predictions of so many draws, several times: further chains are further repetitions."""
-    made = posterior_mechanism(task, epsilon, draws=draws)
+    made = posterior_mechanism(task, epsilon, draws=draws, **changed)
     assert isinstance(made, LangevinPosterior)
     chain = made.bias
     several = replace(made, draws=repeats(task) * draws, steps=chain.steps, step_size=chain.step_size)
@@ -147,7 +165,9 @@ def noisy_sgd(task: RegressionTask, epsilon: float) -> Learner | None:
             if task.classes:
                 found.append(PrivateSGDClassifier(**common).fit(*parts[:2], rng=rng).predict_proba(parts[2])[:, 1])
             else:
-                found.append(PrivateSGDRegressor(target_bounds=(-1, 1), **common).fit(*parts[:2], rng=rng).predict(parts[2]))
+                found.append(
+                    PrivateSGDRegressor(target_bounds=(-1, 1), **common).fit(*parts[:2], rng=rng).predict(parts[2])
+                )
         return np.array(found)
 
     return predictions
@@ -161,7 +181,7 @@ def not_private(task: RegressionTask) -> Learner:
         del rng
         if not task.classes:
             return np.asarray(LinearRegression().fit(*parts[:2]).predict(parts[2])[None])
-        found = LogisticRegression(max_iter=1000).fit(*parts[:2]).predict_proba(parts[2])
+        found = LogisticRegression(max_iter=200).fit(*parts[:2]).predict_proba(parts[2])
         return np.asarray(found[None] if task.classes > 2 else found[None, :, 1])
 
     return predictions
@@ -204,5 +224,3 @@ def _relative_noise(epsilon: float) -> float:
         DP(epsilon=epsilon, delta=DELTA),
         advice="",
     ).noise_std
-
-

@@ -49,7 +49,9 @@ def ten_digits() -> RegressionTask:
 
 def _images(name: str, rows: FloatArray, labels: FloatArray, classes: int) -> RegressionTask:
     """Images of 8 by 8 pixels, whose grey values 0 to 16 are mapped to [-1, 1]."""
-    return RegressionTask(data=_task(name, rows, np.asarray(labels, dtype=float), np.tile((0.0, 16.0), (64, 1))), classes=classes)
+    return RegressionTask(
+        data=_task(name, rows, np.asarray(labels, dtype=float), np.tile((0.0, 16.0), (64, 1))), classes=classes
+    )
 
 
 # Age, sex, body mass index, blood pressure, total, low-density and high-density cholesterol, their ratio, the logarithm
