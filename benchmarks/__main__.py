@@ -17,6 +17,7 @@ from benchmarks import (
     postprocessing,
     profiles,
     pymc,
+    regression,
     search,
     selection,
     sgd,
@@ -43,6 +44,7 @@ ALL = {
     "sgd": sgd.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
+    "regression": regression.rows,
 }
 
 

@@ -45,13 +45,15 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     threshold : float, default 1.0
         Residual, in units of `noise_std`, up to which the loss is quadratic; beyond it is linear. Finite and > 0. A
         smaller threshold gives each record a larger weight, and makes intervals wider under Gaussian noise.
-    prior_std : float, default 0.5
+    prior_std : float, optional
         Prior standard deviation of each coefficient, finite and > 0: the change of the target, in units of half the
-        distance between its bounds, when a scaled feature changes by 1.
+        distance between its bounds, when a scaled feature changes by 1. None: 0.35/norm, so that the mean target of a
+        row of norm `norm` has the prior standard deviation 0.35.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
-        Prior standard deviation of the intercept, finite and > 0, in the units of `prior_std`. None: `prior_std`.
+        Prior standard deviation of the intercept, finite and > 0, in the units of `prior_std`. None: `prior_std`
+        if it is given, otherwise 0.35/3; ask for more if the targets lie near one of their bounds.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
@@ -113,6 +115,8 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     True
     """
 
+    _score_std = 0.35
+
     def __init__(
         self,
         *,
@@ -123,7 +127,7 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         target_bounds: Any = None,
         noise_std: float | None = None,
         threshold: float = 1.0,
-        prior_std: float = 0.5,
+        prior_std: float | None = None,
         fit_intercept: bool = True,
         intercept_std: float | None = None,
         method: Method = "diffused",

@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, positive, positive_integer
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
@@ -26,14 +26,16 @@ FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
     "diffused": "data_weight",
     "concentrated": "prior_weight",
 }
+_INTERCEPT_SHARE = 3.0  # default prior deviation of a score, divided by that of the intercept
 
 
 class PosteriorRegression(DeclaredRecords, ABC):
     """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
 
+    _score_std: ClassVar[float | None] = None  # default prior deviation of the score of a row of norm `norm`, if any
     epsilon: float
     norm: float | None
-    prior_std: float
+    prior_std: float | None
     fit_intercept: bool
     intercept_std: float | None
     method: Method
@@ -105,11 +107,15 @@ class PosteriorRegression(DeclaredRecords, ABC):
 
     def _prior(self, features: int) -> dict[str, Any]:
         """Return the fields of the mechanism that do not depend on n or on the target."""
-        intercept_std = self.prior_std if self.intercept_std is None else self.intercept_std
+        norm = float(np.sqrt(min(features, features / 3 + 1))) if self.norm is None else positive(norm=self.norm)
+        prior_std = intercept_std = self.prior_std
+        if prior_std is None and self._score_std is not None:
+            prior_std, intercept_std = self._score_std / norm, self._score_std / _INTERCEPT_SHARE
+        intercept_std = intercept_std if self.intercept_std is None else self.intercept_std
         return {
             "features": features,
-            "norm": float(np.sqrt(min(features, features / 3 + 1))) if self.norm is None else self.norm,
-            "prior_std": self.prior_std,
+            "norm": norm,
+            "prior_std": prior_std,
             "intercept_std": intercept_std if self.fit_intercept else None,
             "draws": positive_integer(draws=self.draws),
         }

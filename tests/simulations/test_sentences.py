@@ -24,6 +24,8 @@ from privsample.simulations.experiments import (
     leak,
     logistic_accuracy,
     posterior_convergence,
+    regression,
+    regression_learners,
     selection_data,
     selection_use,
     sgd,
@@ -110,6 +112,24 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (langevin_quadrature, "SECOND", ((2, 4), (1.0,), (2,))),
         (langevin_quadrature, "FRACTIONS", (0.5,)),
         (langevin_quadrature, "STEPS", (1, 5)),
+    ),
+    **dict.fromkeys(
+        (
+            "regression-breast-cancer",
+            "regression-digits-3-8",
+            "regression-digits-1-7",
+            "regression-ten-digits",
+            "regression-diabetes",
+        ),
+        (
+            (regression, "SPLITS", 6),
+            (regression, "SPLITS_OF_MANY", 3),
+            (regression, "FEW_SPLITS", 0),
+            (regression, "EPSILONS", (1.0,)),
+            (regression_learners, "MOST_STEPS", 20),
+            (regression_learners, "REPEATS", 1),
+            (regression_learners, "WEIGHTS", (0.25,)),
+        ),
     ),
     "calibration": ((calibration, "REPEATS", 12), (calibration, "SETTINGS", ((20, 0.3),))),
     "langevin-model": (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
+from privsample._entropy import draw_with_entropy_check
 from privsample.distributions.rows import within_norm
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -51,7 +52,8 @@ def _part_of_sums(
     """`clipped_sums` for as many chains and records as fit into memory together."""
     size, shape = len(next(iter(records.values()))), states.shape
     if rate < 1.0:
-        chain, record = np.nonzero(rng.random((len(states), size)) < rate)
+        uniforms = draw_with_entropy_check(rng, lambda: rng.random((len(states), size)))
+        chain, record = np.nonzero(uniforms < rate)
     else:
         chain, record = np.divmod(np.arange(len(states) * size), size)
     found = record_gradients(gradients, states[chain], {name: array[record] for name, array in records.items()})
