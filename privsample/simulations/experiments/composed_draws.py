@@ -81,7 +81,7 @@ def _plot(figure: Any, columns: Columns) -> None:
     above.loglog(draws, columns["composed_loss"], color=BLUE, label="composed privacy loss")
     above.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     above.minorticks_off()
-    above.set(ylabel="ε at δ = 10⁻⁶", title="Beta(6, 12) prior, n = 569, data weight 0.1")
+    above.set(ylabel="ε at δ = 10⁻⁶ (nats)", title="Beta(6, 12) prior, n = 569, data weight 0.1")
     above.legend()
     below.plot(draws, saving, color=BLUE)
     below.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])

@@ -260,7 +260,7 @@ def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatAr
         below.annotate(f"{cost:.2g}", (time, cost), (6, 4), textcoords="offset points")
     below.set_xticks(TIERS, [f"{time:g}" for time in TIERS])
     below.minorticks_off()
-    below.set(xlabel="time of the Brownian path: variance of the noise", ylabel="ε at δ = 10⁻⁶")
+    below.set(xlabel="time of the Brownian path: variance of the noise", ylabel="ε at δ = 10⁻⁶ (nats)")
     below.set(xlim=(0.22, 22), ylim=(0, 1.25 * costs[0]))
 
 

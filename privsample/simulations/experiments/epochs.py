@@ -76,7 +76,7 @@ def _plot(figure: Any, columns: Columns) -> None:
         axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
         axes.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
         axes.minorticks_off()
-    panels[0].set_ylabel("ε at δ = 10⁻⁶")
+    panels[0].set_ylabel("ε at δ = 10⁻⁶ (nats)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
 
 

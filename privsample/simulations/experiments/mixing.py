@@ -144,7 +144,7 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     right.semilogy(found.steps, found.exact, color=BLUE, label="exact")
     right.set(
         xlabel="steps",
-        ylabel="ε at δ = 10⁻⁶",
+        ylabel="ε at δ = 10⁻⁶ (nats)",
         ylim=(3e-4, 6),
         title=f"randomized response (log odds {LOG_ODDS:g}), then the walk",
     )
