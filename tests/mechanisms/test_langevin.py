@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 import privsample as ps
@@ -367,3 +369,69 @@ def test_samples_keep_the_step_size():
         PLAIN.for_size(0)
     account = ps.Subsampled(base=PLAIN, scheme=ps.PoissonSampling(rate=0.5), relation=ps.ReplaceOne(N)).accountant
     assert account.epsilon(1e-6) < PLAIN.accountant.epsilon(1e-6)
+
+
+@given(
+    st.sampled_from(sorted(LIKELIHOODS)),
+    st.sampled_from([None, 1, 2, 1000, 10**9, 2**53]),
+    st.floats(-8, 8),
+    st.floats(-8, 8),
+    st.floats(-12, 0),
+    st.sampled_from([1, 10, 10**6, 10**12]),
+)
+def test_extreme_fields(name, steps, log_norm, log_prior, log_weight, n):
+    """Default step sizes always have an account, which is not above that of an exact draw."""
+    made = ps.LangevinPosterior(
+        likelihood=LIKELIHOODS[name],
+        features=3,
+        norm=10.0**log_norm,
+        prior_std=10.0**log_prior,
+        data_weight=10.0**log_weight,
+        relation=ps.ReplaceOne(n),
+        steps=steps,
+    )
+    account, bias = made.accountant, made.bias
+    assert 0.0 < account.shift <= account.gradient_sensitivity * (1 + 1e-12)
+    assert 1 <= bias.steps <= (steps or 100_000)
+    assert bias.largest_widening <= np.sqrt(2) * (1 + 1e-12)
+    assert bias.wasserstein >= 0.0
+    assert not np.isnan(float(account.epsilon(1e-6)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Halved(ps.RegressionLikelihood):
+    """Half the logistic loss, as a user may define it."""
+
+    own = ps.LogisticLikelihood()
+
+    def smoothness(self, norm):
+        return self.own.smoothness(norm) / 2
+
+    def gradient_norm(self, norm):
+        return norm / 2
+
+    def slopes(self, scores, targets, room):
+        return self.own.slopes(scores, targets, room) / 2
+
+    def clean_targets(self, targets):
+        return self.own.clean_targets(targets)
+
+    def count_problems(self, targets):
+        return self.own.count_problems(targets)
+
+    def mean(self, scores):
+        return self.own.mean(scores)
+
+    @property
+    def extreme_targets(self):
+        return self.own.extreme_targets
+
+
+def test_a_likelihood_of_your_own_states_its_constants():
+    mechanism = dataclasses.replace(PLAIN, likelihood=Halved(), data_weight=1.0, step_size=0.01)
+    same = dataclasses.replace(PLAIN, step_size=0.01)
+    assert mechanism.accountant.shift == pytest.approx(same.accountant.shift, rel=1e-9)
+    assert mechanism.accountant.assumptions == {ps.Assumption.IDEAL_REALS, ps.Assumption.STATED}
+    records = data(np.random.default_rng(1))
+    one, other = (each.release(records, rng=np.random.default_rng(2))["coefficients"] for each in (mechanism, same))
+    assert np.allclose(one, other, rtol=1e-9)

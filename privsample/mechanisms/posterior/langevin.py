@@ -44,7 +44,6 @@ from privsample.mechanisms.posterior.langevin_neighbours import langevin_neighbo
 from privsample.relations import AddRemove, ReplaceOne, check_single_record_relation
 
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
-_ASSUMPTIONS = frozenset({Assumption.IDEAL_REALS})
 _UP = 1.0 + 2.0**-49  # bounds the relative rounding error of a few products
 
 
@@ -65,10 +64,14 @@ class LangevinPosterior(Mechanism):
     not a finite number counts as 0, a row longer than `norm` in L2 is scaled down to it, and targets are cleaned as the
     likelihood documents.
 
+    The number of steps and passes is public. The account does not cover the running time of a pass, which depends on
+    how many rows have to be cleaned.
+
     Parameters
     ----------
     likelihood : RegressionLikelihood
-        The likelihood, such as `LogisticLikelihood()`.
+        The likelihood, such as `LogisticLikelihood()`. For one of your own the account assumes STATED: that its loss is
+        convex, and its constants are correct.
     features : int
         Number of features of a record, >= 1.
     norm : float
@@ -195,7 +198,7 @@ class LangevinPosterior(Mechanism):
             steps=bias.steps,
             draws=self.draws,
             relation=self.relation,
-            assumptions=_ASSUMPTIONS | ({Assumption.BOUNDED_SIZE} if isinstance(self.relation, AddRemove) else set()),
+            assumptions=self._assumptions,
         )
 
     @cached
@@ -345,6 +348,16 @@ class LangevinPosterior(Mechanism):
     def _dimension(self) -> int:
         """Number of coefficients of one draw, with the intercepts."""
         return (self.features + (self.intercept_std is not None)) * self.likelihood.score_columns
+
+    @property
+    def _assumptions(self) -> frozenset[Assumption]:
+        """A bound on the size under AddRemove, and the constants of a likelihood from outside the library."""
+        found = {Assumption.IDEAL_REALS}
+        if isinstance(self.relation, AddRemove):
+            found.add(Assumption.BOUNDED_SIZE)
+        if not type(self.likelihood).__module__.startswith("privsample."):
+            found.add(Assumption.STATED)
+        return frozenset(found)
 
     @cached
     def _scale(self) -> RegressionScale:
