@@ -235,6 +235,11 @@ class LangevinPosterior(Mechanism):
         """Rows of features with their targets; None under AddRemove, where a sample might exceed `max_records`."""
         return LabelledFormat(features=self.features) if isinstance(self.relation, ReplaceOne) else None
 
+    @property
+    def quantity(self) -> str:
+        """The label "coefficient"."""
+        return "coefficient"
+
     def for_size(self, size: int) -> Mechanism:
         """The same mechanism for another number of records, for fewer records with the steps and step size of this one.
 
