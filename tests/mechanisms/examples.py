@@ -29,12 +29,17 @@ def data_for(mechanism):
     return mechanism.worst_neighbours()[0].datasets[0]()
 
 
+def columns_of_records(data):
+    """The names of the private columns: the symbols, but not the profiles, or all columns."""
+    return ["symbol"] if "profile" in data else list(data)
+
+
 def changed(data, change):
     """The same with all arrays of records changed; names of profiles are public, and stay."""
     if isinstance(data, tuple):
         return tuple(change(np.asarray(part)) for part in data)
     if isinstance(data, dict):
-        return data | {"symbol": change(np.asarray(data["symbol"]))}
+        return data | {name: change(np.asarray(data[name])) for name in columns_of_records(data)}
     return change(np.asarray(data))
 
 
@@ -57,5 +62,6 @@ def floats_like(data):
     if isinstance(data, tuple):
         return st.tuples(*map(floats_like, data))
     if isinstance(data, dict):
-        return floats_like(data["symbol"]).map(lambda symbol: data | {"symbol": symbol})
+        private = {name: floats_like(data[name]) for name in columns_of_records(data)}
+        return st.fixed_dictionaries(private).map(lambda found: data | found)
     return hnp.arrays(st.sampled_from([np.float64, np.float32, np.float16]), np.shape(data))

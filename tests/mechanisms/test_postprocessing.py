@@ -135,8 +135,8 @@ def test_what_a_kernel_takes():
     with pytest.raises(ValueError, match="one observation"):
         MarkovKernel(base=several, matrix=np.eye(2))
     sampled = ps.Subsampled(base=ANSWERS, scheme=ps.PoissonSampling(rate=0.5), relation=ReplaceOne(n=4))
-    for wrong in (sampled, NORMAL):
-        with pytest.raises(TypeError, match="apply the kernel inside"):
+    for wrong, advice in ((sampled, "apply the kernel inside"), (NORMAL, "is AppliedKernel")):
+        with pytest.raises(TypeError, match=advice):
             MarkovKernel(base=wrong, matrix=np.eye(3))
     with pytest.raises(TypeError, match="base must be a mechanism"):
         MarkovKernel(base=ANSWERS.accountant, matrix=np.eye(3))
