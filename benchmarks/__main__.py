@@ -11,6 +11,7 @@ from benchmarks import (
     draws,
     gibbs,
     imports,
+    langevin,
     peers,
     postprocessing,
     profiles,
@@ -41,6 +42,7 @@ ALL = {
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
     "regression": regression.rows,
+    "langevin": langevin.rows,
 }
 
 

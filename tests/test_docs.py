@@ -53,7 +53,14 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
 
 
 @pytest.mark.parametrize(
-    "page", ["index", "guides/budget", "guides/files", *(f"tutorials/{page.stem}" for page in TUTORIALS)]
+    "page",
+    [
+        "index",
+        "guides/budget",
+        "guides/files",
+        "guides/private_regression",
+        *(f"tutorials/{page.stem}" for page in TUTORIALS),
+    ],
 )
 def test_the_examples_of_a_page_run(page):
     for package in ("matplotlib", "h5netcdf"):

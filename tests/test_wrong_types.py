@@ -11,7 +11,11 @@ from tests import wrong_types
 
 # Made by `ledger`, `audit` and the estimators' own tests, or no values at all.
 ELSEWHERE = {"Assumption", "Ledger", "ModelSpec", "Reservation", "Verdict"} | {
+    "BoundsScaler",
+    "PrivateLinearRegression",
     "PrivateLogisticRegression",
+    "PrivatePoissonRegression",
+    "PrivateStandardScaler",
     "PrivateSGDClassifier",
     "PrivateSGDRegressor",
     "PrivateSearchCV",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 import privsample as ps
 from privsample.simulations.audit.catalogue import catalogue
@@ -276,19 +277,35 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call(
         "Reservation", lambda ledger, number: ps.Reservation(ledger, number).items, {"ledger": ledger, "number": 1}
     )
-    for estimator in (ps.PrivateSGDClassifier, ps.PrivateSGDRegressor, ps.PrivateLogisticRegression):
+    regressions = (ps.PrivateLogisticRegression, ps.PrivateLinearRegression, ps.PrivatePoissonRegression)
+    for estimator in (ps.PrivateSGDClassifier, ps.PrivateSGDRegressor, *regressions):
         named = {"epsilon": 50.0, "delta": 1e-3, "bounds": (-1, 1)}
+        if estimator in regressions:
+            named |= {"steps": 5}
+        if estimator is ps.PrivatePoissonRegression:
+            named |= {"max_count": 2}
+        if estimator is ps.PrivateLinearRegression:
+            named |= {"target_bounds": (0, 1)}
         others = {k: v.default for k, v in inspect.signature(estimator).parameters.items() if k not in named}
         labels = np.array([0, 1] * 20)
 
         def fitted(make=estimator, labels=labels, **given):
             return make(**given).fit(half, labels, rng=np.random.default_rng(1))
 
-        def priced(make=estimator, **given):
-            return make(bounds=(-1, 1)).accountant_for(**given)
+        def priced(make=estimator, named=named, **given):
+            return make(**named).accountant_for(**given)
 
         yield Call(estimator.__name__, fitted, named | others)
         yield Call(f"{estimator.__name__}.accountant_for", priced, {"n": 40, "features": 2})
+    scaled = {"epsilon": 5.0, "delta": 1e-3, "unit": "row", "handle_invalid": "error", "bounds": (-1, 1)}
+    yield Call("PrivateStandardScaler", lambda **given: ps.PrivateStandardScaler(**given).fit(half), scaled)
+    yield Call(
+        "BoundsScaler",
+        lambda **given: ps.BoundsScaler(**given).fit_transform(half),
+        {"bounds": (-1, 1), "handle_invalid": "error"},
+    )
+    steps = make_pipeline(ps.BoundsScaler((-1, 1)), ps.PrivateSGDClassifier(norm=1.0))
+    yield Call("pipeline_account", ps.pipeline_account, {"pipeline": steps, "n": 40, "features": 2})
     searched = {"repetitions": ps.TruncatedNegativeBinomial.logarithmic(mean=2), "validation": (half, [0, 1] * 20)}
     searched |= {"estimator": ps.PrivateSGDClassifier(bounds=(-1, 1)), "param_distributions": {"radius": [1.0, 2.0]}}
     others = {k: v.default for k, v in inspect.signature(ps.PrivateSearchCV).parameters.items() if k not in searched}

@@ -1,4 +1,7 @@
-"""What private posterior draws say: credible intervals, a table, and how far they are from the posterior."""
+"""What private posterior draws say: credible intervals, a table, and how far they are from the posterior.
+
+The intervals are derived in docs/notes/estimators.md.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

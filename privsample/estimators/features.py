@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, one_of
 from privsample._data import as_float
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import matrix
@@ -29,6 +29,7 @@ class PrivateFit(ABC):
     """Base class of estimators whose `fit` is one release of a calibrated mechanism."""
 
     delta: float
+    release_: Release
 
     @abstractmethod
     def mechanism_for(self, n: int, features: int) -> Mechanism:
@@ -73,8 +74,7 @@ class PrivateFit(ABC):
             If `fit` was not called.
         """
         check_is_fitted(self)
-        release: Release = self.release_
-        return release.statement(delta)
+        return self.release_.statement(delta)
 
 
 class DeclaredFeatures(BaseEstimator, ABC):
@@ -92,7 +92,7 @@ class DeclaredFeatures(BaseEstimator, ABC):
             what = "feature(s)" if rows.shape[0] else "sample(s)"
             raise SchemaError(f"found 0 {what} (shape={rows.shape}) while a minimum of 1 is required.")
         validate_data(self, X, skip_check_array=True, reset=reset)
-        if self.handle_invalid not in ("error", "replace"):
+        if not one_of(self.handle_invalid, ("error", "replace")):
             raise ValueError(f"handle_invalid must be 'error' or 'replace', got {self.handle_invalid!r}")
         return rows
 

@@ -75,7 +75,8 @@ def pipeline_account(pipeline: Any, n: int, features: int | None = None) -> Acco
     """
     if not isinstance(pipeline, Pipeline):
         raise TypeError(f"pipeline must be a Pipeline of scikit-learn, got {type(pipeline).__name__}")
-    return _pipeline_account(pipeline, positive_integer(n=n), features)
+    given = features if features is None else positive_integer(features=features)
+    return _pipeline_account(pipeline, positive_integer(n=n), given)
 
 
 def stated_account(estimator: Any, n: int, features: int | None) -> Any:

@@ -1,7 +1,7 @@
 """Pipelines: steps that learn nothing pass, steps with an account are charged, all others are refused.
 
 A step learns if its `fit` reads values of records. What it learned is part of the published pipeline, and transforms
-all records.
+all records (docs/notes/estimators.md).
 """
 
 from collections.abc import Iterator

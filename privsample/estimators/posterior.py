@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,11 +13,12 @@ from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.estimators.draws import credible_interval, posterior_statement, summary_table
 from privsample.estimators.records import DeclaredRecords
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.relations import ReplaceOne
 
-_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 1e10, 200, 10_000  # of a default choice: at most some ten seconds
+_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 5e9, 200, 10_000  # of a default choice: at most some ten seconds
 
 Method = Literal["diffused", "concentrated"]
 PosteriorMechanism = LangevinPosterior | LogisticPosterior
@@ -31,7 +32,6 @@ _INTERCEPT_SHARE = 3.0  # default prior deviation of a score, divided by that of
 class PosteriorRegression(DeclaredRecords, ABC):
     """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
 
-    _score_std: ClassVar[float | None] = None  # default prior deviation of the score of a row of norm `norm`, if any
     epsilon: float
     norm: float | None
     prior_std: float | None
@@ -45,6 +45,15 @@ class PosteriorRegression(DeclaredRecords, ABC):
     @abstractmethod
     def _likelihood(self) -> RegressionLikelihood:
         """Return the likelihood of the targets as `_targets` returns them."""
+
+    def _coords(self, X: Any) -> dict[str, tuple[str, ...]]:
+        """Return the names of the coefficients' axes: those of the columns, if all are strings."""
+        names = column_names(X)
+        return {"feature": names} if names else {}
+
+    def _score_std(self) -> float:
+        """Return the default prior standard deviation of the score of a row of norm `norm`, without the intercept."""
+        return 1.0
 
     @abstractmethod
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
@@ -84,7 +93,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
         """Return the calibrated mechanism; the parameters of all regressions were checked."""
         made = self._chains(n, features, self.steps)
-        width = (features + self.fit_intercept) * made.likelihood.score_columns
+        width = (features + (made.intercept_std is not None)) * made.likelihood.score_columns
         most = min(max(int(_MOST_PRODUCTS / (n * width * made.draws)), _FEWEST_STEPS), _MOST_STEPS)
         return made if self.steps is not None or made.accountant.steps <= most else self._chains(n, features, most)
 
@@ -102,16 +111,17 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def _prior(self, features: int) -> dict[str, Any]:
         """Return the fields of the mechanism that do not depend on n or on the target."""
         norm = float(np.sqrt(min(features, features / 3 + 1))) if self.norm is None else positive(norm=self.norm)
-        prior_std = intercept_std = self.prior_std
-        if prior_std is None and self._score_std is not None:
-            prior_std, intercept_std = self._score_std / norm, self._score_std / _INTERCEPT_SHARE
+        draws, prior_std, intercept_std = positive_integer(draws=self.draws), self.prior_std, self.prior_std
+        if prior_std is None:
+            score_std = self._score_std()
+            prior_std, intercept_std = score_std / norm, score_std / _INTERCEPT_SHARE
         intercept_std = intercept_std if self.intercept_std is None else self.intercept_std
         return {
             "features": features,
             "norm": norm,
             "prior_std": prior_std,
             "intercept_std": intercept_std if self.fit_intercept else None,
-            "draws": positive_integer(draws=self.draws),
+            "draws": draws,
         }
 
     def accountant_for(self, n: int, features: int) -> Accountant:
@@ -169,7 +179,8 @@ class PosteriorRegression(DeclaredRecords, ABC):
         rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
         scaled, centre, spread = self._scaled(rows)
-        release = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
+        release = mechanism.release((scaled, self._targets(y)), rng=rng)
+        release = replace(release, delta=self.delta, coords=self._coords(X))
         slopes = release["coefficients"] / spread
         own = release["intercept"] if self.fit_intercept else np.zeros(slopes.shape[:-1])
         self.release_, self.accountant_ = release, release.account

@@ -94,7 +94,7 @@ class DeclaredClasses(DeclaredRecords):
 
     def _class_labels(self) -> NDArray[Any]:
         """Return the declared classes, shape (classes,); of two the negative one is the first. Raises ValueError."""
-        shape = () if isinstance(self.classes, (str, bytes)) else np.shape(self.classes)
+        shape: tuple[int, ...] = () if isinstance(self.classes, (str, bytes)) else np.shape(self.classes)
         if len(shape) != 1 or shape[0] < 2 or (self._only_two and shape[0] > 2):
             what = f"a pair (negative, positive) of labels, got {self.classes!r}: {SEVERAL_CLASSES}"
             raise ValueError(

@@ -16,7 +16,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import ReplaceOne
 
 
-class _Scaler(OneToOneFeatureMixin, TransformerMixin, DeclaredFeatures):  # type: ignore[misc]
+class _Scaler(OneToOneFeatureMixin, TransformerMixin, DeclaredFeatures):
     """Base class of both scalers: rows are checked and clipped to the public bounds, missing entries are replaced."""
 
     def validate(self, X: Any) -> CuratorNotes:
@@ -206,7 +206,8 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
     -----
     A feature x in [-1, 1] contributes (x, x^2 - 1), whose squared L2 norm 1 - x^2 (1 - x^2) is at most 1. A record
     therefore contributes a vector of norm at most sqrt(features), and the sums of squares cost nothing beside the sums:
-    two records that differ by 2 in each feature attain the sensitivity 2 sqrt(features). Kind: exact.
+    two records that differ by 2 in each feature attain the sensitivity 2 sqrt(features) (docs/notes/estimators.md).
+    Kind: exact.
 
     Examples
     --------

@@ -63,9 +63,7 @@ def logistic():
 def test_intervals_cover_the_coefficients_that_records_of_the_data_weight_are_about(logistic, rng, alpha):
     """If each record counts 1/5 and stands in the data 5 times, the private posterior is the posterior of all."""
     assert logistic.mechanism_for(COPIES * DISTINCT, FEATURES).data_weight == pytest.approx(1 / COPIES, rel=1e-6)
-    inside = coverage(logistic, logistic_data, rng)
-    assert binomial_p_value(inside) > alpha
-    assert 0.87 <= inside.mean() <= 0.93
+    assert binomial_p_value(coverage(logistic, logistic_data, rng)) > alpha
 
 
 @pytest.mark.statistical

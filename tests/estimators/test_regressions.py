@@ -123,6 +123,7 @@ def test_a_table_with_names_has_a_summary(name, rng):
     lines = made.summary().splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["coefficient", "age", "dose", "intercept"]
     assert made.posterior_statement() in lines[-1]
+    assert made.release_.coords == {"feature": ("age", "dose")}
     low, high = made.intervals()["coefficients"]
     assert (low < made.coef_).all()
     assert (made.coef_ < high).all()
@@ -199,6 +200,7 @@ def test_several_classes(more, rng):
     assert np.allclose(chances, (plain / plain.sum(axis=2, keepdims=True)).mean(axis=1))
     assert isinstance(made.mechanism_for(400, 2), ps.LangevinPosterior)
     assert ps.Assumption.CONVERGED_CHAIN not in made.accountant_.assumptions
+    assert made.release_.coords == {"class": ("low", "mid", "high")}
     if made.draws > 1:
         assert made.intervals()["coefficients"].shape == (2, 3, 2)
         assert "high: intercept" in made.summary()

@@ -5,12 +5,19 @@ from dataclasses import MISSING, field, fields, make_dataclass
 
 import pytest
 
-from privsample import PrivateLogisticRegression, PrivateSGDClassifier, PrivateSGDRegressor
+import privsample as ps
 from privsample.errors import UnreachableTarget
 from tests.mechanisms.examples import EXAMPLES
 
 _NUMBERS = (1e-3, 0.05, 0.3, 1, 2, 3, 7, 40, 150, 1000)
-_ESTIMATORS = (PrivateLogisticRegression, PrivateSGDClassifier, PrivateSGDRegressor)
+_ESTIMATORS = (
+    ps.PrivateLinearRegression,
+    ps.PrivateLogisticRegression,
+    ps.PrivatePoissonRegression,
+    ps.PrivateSGDClassifier,
+    ps.PrivateSGDRegressor,
+    ps.PrivateStandardScaler,
+)
 # The second limits the first, as the message says, or they go together: not a clash.
 LIMITS = {("released_sweeps", "sweeps"), ("public_tail", "public"), ("public", "public_tail")}
 

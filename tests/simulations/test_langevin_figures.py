@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import huber, log_ndtr, ndtr
 
 import privsample as ps
 from privsample.simulations.experiments import langevin_quadrature, langevin_steps
@@ -67,7 +67,7 @@ def test_the_figure_of_steps():
         assert float(row["account"]) <= float(row["all_states"]) * (1 + 1e-9)
     costs = [float(row["account"]) for row in rows]
     assert costs == sorted(costs)
-    assert f"ε = {costs[-1]:.3f}, below the {float(rows[0]['exact_draw']):.3f} of an exact draw" in made.sentence
+    assert f"ε = {costs[-1]:.4f}, below the {float(rows[0]['exact_draw']):.4f} of an exact draw" in made.sentence
 
 
 def test_the_figure_of_ratios(monkeypatch):
@@ -81,3 +81,52 @@ def test_the_figure_of_ratios(monkeypatch):
     assert len(ratios_) == 56
     assert "in 56 settings" in made.sentence
     assert f"It is never above the account's. The largest ratio is {max(ratios_):.4f}" in made.sentence
+
+
+def _losses(name, t, y):
+    """Minus the log likelihood, up to a constant, where nothing is clipped."""
+    if name == "logistic":
+        return np.logaddexp(0.0, -(2 * y - 1) * t)
+    if name == "probit":
+        return -log_ndtr((2 * y - 1) * t)
+    if name == "Huber":
+        return huber(1.0, t - y)
+    if name == "normal":
+        return 0.5 * (t - y) ** 2
+    return np.exp(t) - y * t
+
+
+@pytest.mark.parametrize(
+    ("name", "likelihood", "targets"),
+    [
+        ("logistic", ps.LogisticLikelihood(), (1.0, 1.0, 0.0)),
+        ("probit", ps.ProbitLikelihood(clip=9.0), (1.0, 1.0, 0.0)),
+        ("Huber", ps.HuberLikelihood(threshold=1.0), (1.5, 4.0, 0.3)),
+        ("normal", ps.NormalLikelihood(noise_std=1.0, clip=20.0), (1.5, 2.0, 0.3)),
+        ("Poisson", ps.PoissonLikelihood(max_count=4, clip=25.0), (3.0, 4.0, 1.0)),
+    ],
+)
+def test_small_steps_reach_the_posterior(name, likelihood, targets):
+    """Mean and deviation by quadrature, against the density e^-U; a step size that is too large is told apart."""
+    mechanism = ps.LangevinPosterior(
+        likelihood=likelihood, features=1, norm=0.8, relation=ps.ReplaceOne(3), data_weight=0.9, steps=1
+    )
+    rows, grid = np.array([[0.8], [0.5], [-0.3]]), np.linspace(-7, 7, 1401)
+    posterior = -(grid**2) / 2
+    for (row,), y in zip(rows, targets, strict=True):
+        posterior = posterior - 0.9 * _losses(name, row * grid, y)
+    posterior = np.exp(posterior - posterior.max())
+    posterior /= posterior.sum()
+
+    def errors(step_size, steps):
+        found = np.exp(log_densities(mechanism, (rows, np.array(targets)), step_size, grid, (steps,))[steps])
+        found /= found.sum()
+        means = found @ grid, posterior @ grid
+        deviations = [np.sqrt(p @ (grid - mean) ** 2) for p, mean in zip((found, posterior), means, strict=True)]
+        return abs(means[0] - means[1]), deviations[0] / deviations[1] - 1.0
+
+    mean, widening = errors(0.004, 3000)
+    assert mean < 2e-3
+    assert 0.0 < widening < 0.003 * mechanism.bias.smoothness
+    assert errors(1.0 / mechanism.bias.smoothness, 300)[1] > 4 * widening
+    assert errors(0.004, 100)[0] > 10 * mean

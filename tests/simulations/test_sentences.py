@@ -108,7 +108,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     "langevin-quadrature": (
         (langevin_quadrature, "SIZES", (1, 3)),
         (langevin_quadrature, "NORMS", (0.7,)),
-        (langevin_quadrature, "SECOND", ((2,), (1.0,), (2,))),
+        (langevin_quadrature, "SECOND", ((2, 4), (1.0,), (2,))),
         (langevin_quadrature, "FRACTIONS", (0.5,)),
         (langevin_quadrature, "STEPS", (1, 5)),
     ),

@@ -24,7 +24,7 @@ from privsample.simulations.experiments.findings import Columns, Finding, Statem
 STEPS = (1, 2, 5, 30)
 FRACTIONS = (0.1, 0.5, 0.95)  # of the largest step size 2/M
 SIZES, NORMS, FURTHER_SIZES = (1, 3, 10), (0.7, 2.0), (3,)  # numbers of records, for other likelihoods the last
-SECOND = (2, 6), (1.5,), (2,)
+SECOND = (2, 5, 8), (0.8, 1.8), (4,)
 SHIFTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # epsilon in units of mu
 LIKELIHOODS: dict[str, RegressionLikelihood] = {
     "logistic": LogisticLikelihood(),

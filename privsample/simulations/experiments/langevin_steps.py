@@ -55,9 +55,9 @@ def _describe(columns: Columns) -> Statement:
     )
     return Statement(
         f"Privacy cost at δ = {DELTA:g} of the last state of a Langevin chain: logistic regression, n = {RECORDS:,}, "
-        f"{FEATURES} features, data weight {WEIGHT:g}. After 100,000 steps it is ε = {last['account']:.3f}, "
+        f"{FEATURES} features, data weight {WEIGHT:g}. After 100,000 steps it is ε = {last['account']:.4f}, "
         + ("below" if below.compared else "not below")
-        + f" the {last['exact_draw']:.3f} of an exact draw from the posterior; the release of all states would cost "
+        + f" the {last['exact_draw']:.4f} of an exact draw from the posterior; the release of all states would cost "
         f"{last['all_states']:.1f}. After 1,000 steps it is {table.at('steps', 1000, 'account'):.3f}.",
         tuple(each for each in (below, saved) if each.compared),
     )
