@@ -48,13 +48,14 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     prior_std : float, optional
         Prior standard deviation of each coefficient, finite and > 0, in units of the scaled features. None:
         1.5 sqrt(draws)/norm, so that the log odds of a row of norm `norm` have the prior standard deviation
-        1.5 sqrt(draws) without the intercept. The choice depends on public numbers only; docs/guides/
-        choose_estimator.md shows on which data it was made and checked.
+        1.5 sqrt(draws) without the intercept. The choice depends on public numbers only; the guide
+        on private regressions says on which data it was made and checked.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
         Prior standard deviation of the intercept, finite and > 0. None: `prior_std` if it is given, otherwise
-        0.5 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account treats the intercept as one more feature.
+        0.5 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account treats
+        the intercept as one more feature.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
