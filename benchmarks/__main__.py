@@ -45,6 +45,8 @@ ALL = {
     "epochs": epochs.rows,
     "langevin": langevin.rows,
     "regression": regression.rows,
+    "regression": regression.rows,
+    "langevin": langevin.rows,
 }
 
 

@@ -47,13 +47,13 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         smaller threshold gives each record a larger weight, and makes intervals wider under Gaussian noise.
     prior_std : float, optional
         Prior standard deviation of each coefficient, finite and > 0: the change of the target, in units of half the
-        distance between its bounds, when a scaled feature changes by 1. None: 0.35/norm, so that the mean target of a
-        row of norm `norm` has the prior standard deviation 0.35.
+        distance between its bounds, when a scaled feature changes by 1. None: 0.35/norm, so that the mean
+        target of a row of norm `norm` has the prior standard deviation 0.35 without the intercept.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
         Prior standard deviation of the intercept, finite and > 0, in the units of `prior_std`. None: `prior_std`
-        if it is given, otherwise 0.35/3; ask for more if the targets lie near one of their bounds.
+        if it is given, otherwise 0.117; ask for more if the targets lie near one of their bounds.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
@@ -115,8 +115,6 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     True
     """
 
-    _score_std = 0.35
-
     def __init__(
         self,
         *,
@@ -172,6 +170,9 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         noise_std = (high - low) / _STDS_BETWEEN_BOUNDS if self.noise_std is None else self.noise_std
         half = (high - low) / 2
         return HuberLikelihood(threshold=self.threshold, noise_std=positive(noise_std=noise_std) / half)
+
+    def _score_std(self) -> float:
+        return 0.35
 
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
         low, high = self._target_bounds()

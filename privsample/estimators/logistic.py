@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import ClassifierMixin
 
-from privsample._checks import FloatArray, is_encodable, one_of
+from privsample._checks import FloatArray, is_encodable, one_of, positive_integer
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
@@ -46,14 +46,16 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
     prior_std : float, optional
-        Prior standard deviation of each coefficient, finite and > 0, in units of the scaled features. None: 1.5/norm,
-        so that the log odds of a row of norm `norm` have the prior standard deviation 1.5 without the intercept. Three
-        public data sets showed that values of 1 to 2 predict well at epsilon 0.5 to 4 (see the guide).
+        Prior standard deviation of each coefficient, finite and > 0, in units of the scaled features. None:
+        1.5 sqrt(draws)/norm, so that the log odds of a row of norm `norm` have the prior standard deviation
+        1.5 sqrt(draws) without the intercept. The choice depends on public numbers only; the guide
+        on private regressions says on which data it was made and checked.
     fit_intercept : bool, default True
         Whether the model has an intercept.
     intercept_std : float, optional
-        Prior standard deviation of the intercept, finite and > 0. None: `prior_std` if it is given, otherwise 0.5; ask
-        for more if a class is rare. The account treats the intercept as one more feature.
+        Prior standard deviation of the intercept, finite and > 0. None: `prior_std` if it is given, otherwise
+        0.5 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account treats
+        the intercept as one more feature.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
@@ -124,7 +126,6 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     """
 
     _only_two = False
-    _score_std = 1.5
 
     def __init__(
         self,
@@ -188,6 +189,10 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         labels = tuple(map(str, self._class_labels().tolist()))
         named = len(labels) > 2 and len(set(labels)) == len(labels) and all(map(is_encodable, labels))
         return super()._coords(X) | ({"class": labels} if named else {})
+
+    def _score_std(self) -> float:
+        # The weight of a record falls with the draws; with this prior the mode of the posterior does not move.
+        return 1.5 * float(np.sqrt(positive_integer(draws=self.draws)))
 
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
         self.classes_ = self._class_labels()

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -32,7 +32,6 @@ _INTERCEPT_SHARE = 3.0  # default prior deviation of a score, divided by that of
 class PosteriorRegression(DeclaredRecords, ABC):
     """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
 
-    _score_std: ClassVar[float | None] = None  # default prior deviation of the score of a row of norm `norm`, if any
     epsilon: float
     norm: float | None
     prior_std: float | None
@@ -51,6 +50,10 @@ class PosteriorRegression(DeclaredRecords, ABC):
         """Return the names of the coefficients' axes: those of the columns, if all are strings."""
         names = column_names(X)
         return {"feature": names} if names else {}
+
+    def _score_std(self) -> float:
+        """Return the default prior standard deviation of the score of a row of norm `norm`, without the intercept."""
+        return 1.0
 
     @abstractmethod
     def _set_coefficients(self, slopes: FloatArray, intercepts: FloatArray) -> None:
@@ -108,16 +111,17 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def _prior(self, features: int) -> dict[str, Any]:
         """Return the fields of the mechanism that do not depend on n or on the target."""
         norm = float(np.sqrt(min(features, features / 3 + 1))) if self.norm is None else positive(norm=self.norm)
-        prior_std = intercept_std = self.prior_std
-        if prior_std is None and self._score_std is not None:
-            prior_std, intercept_std = self._score_std / norm, self._score_std / _INTERCEPT_SHARE
+        draws, prior_std, intercept_std = positive_integer(draws=self.draws), self.prior_std, self.prior_std
+        if prior_std is None:
+            score_std = self._score_std()
+            prior_std, intercept_std = score_std / norm, score_std / _INTERCEPT_SHARE
         intercept_std = intercept_std if self.intercept_std is None else self.intercept_std
         return {
             "features": features,
             "norm": norm,
             "prior_std": prior_std,
             "intercept_std": intercept_std if self.fit_intercept else None,
-            "draws": positive_integer(draws=self.draws),
+            "draws": draws,
         }
 
     def accountant_for(self, n: int, features: int) -> Accountant:

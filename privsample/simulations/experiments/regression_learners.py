@@ -68,7 +68,7 @@ def few_steps(task: RegressionTask, epsilon: float) -> int:
     to T n mu / T^(1/2).
     """
     width = (task.features + 1) * (task.classes if task.classes > 2 else 1)
-    return max(5, round(task.data.train / _relative_noise(epsilon) / width**0.5))
+    return max(5, round(1.5 * task.data.train / _relative_noise(epsilon) / width**0.5))
 
 
 def langevin(task: RegressionTask, epsilon: float, draws: int, **changed: Any) -> Learner:
