@@ -21,6 +21,9 @@ class Assumption(Enum):
     TRUSTED_SENSITIVITY = "the stated sensitivity is correct"
     RNG_FRESH = "the random generator given by the caller is fresh, secret and used for nothing else"
     CONVERGED_CHAIN = "the Markov chain has converged to its stationary distribution"
+    BOUNDED_SIZE = (
+        "no dataset holds more records than the public bound; a larger one is refused, which reveals its size"
+    )
     FIXED_PARTS = "the parts are fixed by public positions and do not depend on the contents of a record"
     KNOWN_PROFILES = (
         "each observation is drawn from its profile as stated, and an adversary knows nothing more about it"

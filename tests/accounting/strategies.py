@@ -24,6 +24,7 @@ from privsample import (
     Group,
     HiddenStateAccountant,
     KernelAccountant,
+    LangevinAccountant,
     LaplaceAccountant,
     LaplaceNoise,
     LogisticAccountant,
@@ -80,7 +81,7 @@ def posteriors():
 
 def regressions():
     share = st.floats(0.01, 1.0)
-    return st.builds(
+    logistic = st.builds(
         LogisticAccountant,
         n=st.just(5),
         features=st.integers(1, 3),
@@ -91,6 +92,17 @@ def regressions():
         prior_weight=st.floats(1.0, 100.0),
         draws=st.integers(1, 3),
     )
+    langevin = st.builds(
+        LangevinAccountant,
+        gradient_sensitivity=positive(),
+        strong_convexity=st.floats(0.0, 1.0),
+        smoothness=st.floats(1.0, 100.0),
+        step_size=st.floats(1e-6, 0.02),
+        steps=st.integers(1, 10**6),
+        draws=st.integers(1, 3),
+        relation=st.just(ReplaceOne(n=5)),
+    )
+    return logistic | langevin
 
 
 def tempered():

@@ -84,6 +84,7 @@ def test_draws_and_groups(draws, members):
 
 def test_the_curve_is_that_of_a_gaussian():
     own = account(0.1, 1, 5, 2, 50)
+    assert "langevin.md" in own.source
     gaussian = ps.GaussianAccountant(sensitivity=own.shift, noise_std=1)
     for epsilon in (0.0, 0.3, 1.0, 8.0):
         assert own.delta(epsilon) == pytest.approx(gaussian.delta(epsilon), rel=1e-9)

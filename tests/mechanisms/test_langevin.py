@@ -45,6 +45,9 @@ def test_the_account_is_that_of_the_fields():
     hidden = dataclasses.replace(PLAIN, relation=ps.AddRemove(unit="patient"), max_records=N)
     assert hidden.accountant.gradient_sensitivity == pytest.approx(0.5 * norm, rel=1e-12)
     assert hidden.accountant.smoothness == account.smoothness
+    assert hidden.accountant.assumptions == {ps.Assumption.IDEAL_REALS, ps.Assumption.BOUNDED_SIZE}
+    with pytest.raises(TypeError, match="does not take records that could be sampled"):
+        hidden.for_size(3)
     strong = dataclasses.replace(PLAIN, prior_weight=4.0)
     assert strong.accountant.gradient_sensitivity == pytest.approx(0.5 * norm, rel=1e-12)
     scalar = dataclasses.replace(PLAIN, features=1, intercept_std=None)
@@ -335,3 +338,30 @@ def test_columns_have_names(rng):
     rows, targets = data(rng)
     release = PLAIN.release((pd.DataFrame(rows, columns=["age", "dose"]), targets), rng=rng)
     assert release.coords == {"feature": ("age", "dose")}
+
+
+@pytest.mark.parametrize("features", [20, 50])
+def test_many_features_without_an_assumption_of_convergence(features):
+    """Ten thousand records at epsilon = 1: NUTS needs CONVERGED_CHAIN here, and an exact draw costs more."""
+    fields = {"features": features, "norm": 1.0, "prior_std": 1.0}
+    target = ps.DP(epsilon=1, delta=1e-6)
+    chain = ps.LangevinPosterior.calibrate(
+        likelihood=ps.LogisticLikelihood(), relation=ps.ReplaceOne(10_000), **fields, target=target
+    )
+    exact = ps.LogisticPosterior(n=10_000, **fields, data_weight=chain.data_weight)
+    assert ps.Assumption.CONVERGED_CHAIN in exact.accountant.assumptions
+    assert chain.accountant.assumptions == {ps.Assumption.IDEAL_REALS}
+    assert chain.accountant.epsilon(1e-6) <= 1.0 < exact.accountant.epsilon(1e-6)
+    assert chain.bias.largest_start <= 0.0101
+
+
+def test_samples_keep_the_step_size():
+    sampled = PLAIN.for_size(7)
+    assert sampled.relation == ps.ReplaceOne(7)
+    assert sampled.accountant.step_size == PLAIN.accountant.step_size
+    assert sampled.accountant.shift <= PLAIN.accountant.shift
+    assert PLAIN.for_size(90).accountant.step_size < PLAIN.accountant.step_size
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        PLAIN.for_size(0)
+    account = ps.Subsampled(base=PLAIN, scheme=ps.PoissonSampling(rate=0.5), relation=ps.ReplaceOne(N)).accountant
+    assert account.epsilon(1e-6) < PLAIN.accountant.epsilon(1e-6)

@@ -22,6 +22,12 @@ BASES = {
     "names": (ps.NoisyStatistics(model=NAMES, n=3, scale=1.0), ["yes", "no", "?", *["other"] * 6]),
     "tempered": (ps.TemperedPosterior(model=BETA, n=3, temperature=2.0, truncation=0.1), COLUMN),
     "logistic": (ps.LogisticPosterior(n=3, features=1, norm=1, prior_std=1), LABELLED),
+    "langevin": (
+        ps.LangevinPosterior(
+            likelihood=ps.HuberLikelihood(threshold=1), features=1, norm=1, relation=ps.ReplaceOne(n=3), steps=9
+        ),
+        LABELLED,
+    ),
     "gibbs": (ps.PrivateGibbsHMM(states=1, categories=(2,), entries=(3,), scale=2.0, sweeps=2), COLUMN[:, None]),
     "tempered gibbs": (
         ps.PrivateGibbsHMM(states=2, categories=(2,), entries=(3,), temperature=8.0, sweeps=2),

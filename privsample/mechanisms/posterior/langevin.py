@@ -12,6 +12,7 @@ from privsample._checks import (
     FloatArray,
     check_memory,
     count_noun,
+    nonnegative_integer,
     number,
     open_unit_interval,
     positive,
@@ -20,6 +21,7 @@ from privsample._checks import (
 )
 from privsample._data import ROWS
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.posterior.langevin import LangevinAccountant
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
@@ -42,6 +44,7 @@ from privsample.mechanisms.posterior.langevin_neighbours import langevin_neighbo
 from privsample.relations import AddRemove, ReplaceOne, check_single_record_relation
 
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
+_ASSUMPTIONS = frozenset({Assumption.IDEAL_REALS})
 _UP = 1.0 + 2.0**-49  # bounds the relative rounding error of a few products
 
 
@@ -80,7 +83,8 @@ class LangevinPosterior(Mechanism):
         Prior standard deviation of the intercept, > 0, or inf. None leaves the intercept out.
     max_records : int, optional
         Under AddRemove, a public bound on the number of records, >= 1: the guarantee compares datasets of at most so
-        many records, and larger ones are refused with SchemaError. Must be left out under ReplaceOne.
+        many records (assumption BOUNDED_SIZE), and larger ones are refused with SchemaError. Must be left out under
+        ReplaceOne.
     data_weight : float, default 1.0
         Weight of each record's log likelihood, in (0, 1] (power posterior).
     prior_weight : float, default 1.0
@@ -191,6 +195,7 @@ class LangevinPosterior(Mechanism):
             steps=bias.steps,
             draws=self.draws,
             relation=self.relation,
+            assumptions=_ASSUMPTIONS | ({Assumption.BOUNDED_SIZE} if isinstance(self.relation, AddRemove) else set()),
         )
 
     @cached
@@ -223,12 +228,18 @@ class LangevinPosterior(Mechanism):
         )
 
     @property
-    def record_format(self) -> LabelledFormat:  # type: ignore[override]
-        """Rows of features with their targets."""
-        return LabelledFormat(features=self.features)
+    def record_format(self) -> LabelledFormat | None:  # type: ignore[override]
+        """Rows of features with their targets; None under AddRemove, where a sample might exceed `max_records`."""
+        return LabelledFormat(features=self.features) if isinstance(self.relation, ReplaceOne) else None
 
     def for_size(self, size: int) -> Mechanism:
-        """The same mechanism for another number of records, with the steps and the step size of this one."""
+        """The same mechanism for another number of records, for fewer records with the steps and step size of this one.
+
+        The account of this mechanism then holds for all of them (`LangevinAccountant.for_sizes`).
+        """
+        size = nonnegative_integer(size=size)
+        if self.record_format is None or size > self._most_records:
+            return Mechanism.for_size(self, size)
         fixed = replace(self, steps=self.bias.steps, step_size=self.bias.step_size)
         return Mechanism.for_size(fixed, size)
 
