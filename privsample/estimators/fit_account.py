@@ -118,7 +118,7 @@ def _pipeline_account(pipeline: Pipeline, n: int, features: int | None) -> Accou
     found, width, last = [], features, pipeline.steps[-1][1]
     for name, step in pipeline.steps:
         if step is not last and is_stateless(step):
-            width = output_width(step, width)
+            width = output_width(name, step, width)
             continue
         if features is not None and width is None:
             raise ValueError(_WIDTH.format(f"step {name!r}", features))
