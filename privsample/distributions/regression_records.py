@@ -22,6 +22,8 @@ _LEAST_NORM_SINGLE, _MOST_NORM_SINGLE = 1e-18, 1e12  # outside of these limits r
 _CELLS = 1 << 17  # numbers of a block: it stays in the processor's cache
 _PAIR = "data must be a pair (rows, targets), or a function that returns an iterator of such pairs"
 
+_END = object()
+
 Source = Callable[[], Iterator[Any]]
 
 
@@ -169,10 +171,10 @@ def read_chunks(source: Source, features: int) -> Iterator[tuple[NDArray[Any], F
         raise SchemaError(f"{_PAIR}, which can be called once for each pass without arguments") from None
     while True:
         try:
-            chunk = next(found, None)
+            chunk = next(found, _END)
         except Exception:  # noqa: BLE001
             raise SchemaError(f"{_PAIR}; the iterator raised an error") from None
-        if chunk is None:
+        if chunk is _END:
             return
         rows, targets = read_pair(chunk, features)
         if len(rows) != len(targets):

@@ -1,6 +1,7 @@
 """Regressions by Langevin chains: the account of the fields, the draws, calibration, the public rule, and bad input."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -334,6 +335,13 @@ def test_no_gradient_in_single_precision_exceeds_the_bound(likelihood, norm, rng
         assert np.linalg.norm(own) <= mechanism.accountant.gradient_sensitivity * (1 + 1e-13)
 
 
+def test_no_warning_tells_that_a_row_is_short():
+    mechanism = dataclasses.replace(PLAIN, likelihood=ps.ProbitLikelihood(clip=1e250), intercept_std=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mechanism.release((np.full((N, 2), 1e-90), np.ones(N)))
+
+
 def test_an_infinite_row_changes_no_other_row_in_single_precision():
     from privsample.distributions.regression_records import ArrayRecords
 
@@ -351,6 +359,7 @@ def test_an_infinite_row_changes_no_other_row_in_single_precision():
     [
         (lambda: 5, "data must be a pair .rows, targets., or a function"),
         (lambda: iter([np.zeros((2, 2))] * 10), "data must be a pair"),
+        (lambda: iter([(np.zeros((20, 2)), np.zeros(20)), None]), "data must be a pair"),
         (lambda: iter([(np.zeros((20, 3)), np.zeros(20))]), r"shape .n, 2., got .20, 3."),
         (lambda: iter([(np.zeros((20, 2)), np.zeros(19))]), "each chunk must hold one target for each row"),
         (lambda: iter([(np.zeros((19, 2)), np.zeros(19))]), "n = 20 records were declared, the data hold 19 rows"),
