@@ -4,6 +4,7 @@ A step learns if its `fit` reads values of records. What it learned is part of t
 all records.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,10 @@ _INSTEAD = {
     ),
     "decomposition": "project by a public matrix, in a FunctionTransformer or by GaussianRandomProjection",
     "feature_selection": "choose the columns from public knowledge, or by PrivateSearchCV over lists of columns",
+    "compose": (
+        "choose columns by names, positions or make_column_selector, and set sparse_threshold=0, because otherwise the "
+        "number of zeros decides whether the columns are sparse"
+    ),
     "impute": (
         "leave missing entries to privsample's estimators, which replace them by a public rule, or use "
         "SimpleImputer(strategy='constant', fill_value=..., keep_empty_features=True)"
@@ -44,7 +49,7 @@ def is_stateless(step: Any) -> bool:
     match step:
         case None | "passthrough" | "drop":
             return True
-        case ColumnTransformer() if any(map(_chooses_by_data, step.transformers)):
+        case ColumnTransformer() if _reads_records(step):
             return False
         case Pipeline() | FeatureUnion() | ColumnTransformer():
             return all(is_stateless(part) for _, part in _parts(step))
@@ -61,13 +66,15 @@ def is_stateless(step: Any) -> bool:
         return False
 
 
-def _chooses_by_data(transformer: Any) -> bool:
-    """Return whether a part of a transformer of columns chooses them by a function, which would read all records.
+def _reads_records(step: ColumnTransformer) -> bool:
+    """Return whether columns are chosen by a function of the records, or their number of zeros decides the output.
 
     `make_column_selector` reads names and types of columns alone.
     """
-    columns = transformer[2]
-    return callable(columns) and type(columns) is not make_column_selector
+    chosen = (columns for _, _, columns in step.transformers)
+    if any(callable(columns) and type(columns) is not make_column_selector for columns in chosen):
+        return True
+    return bool(step.sparse_threshold) and any(getattr(part, "sparse_output", False) for part in _leaves(step))
 
 
 def _states_its_own_tags(kind: type) -> bool:
@@ -87,8 +94,11 @@ def check_steps(estimator: Any) -> None:
         for part in _leaves(step):
             if type(part).__module__.startswith("sklearn.") and not is_stateless(part):
                 raise ValueError(refusal(name, part))
-    for pipeline in _pipelines(estimator):
-        if pipeline.memory is not None:
+        for part in _containers(step):
+            if isinstance(part, ColumnTransformer) and _reads_records(part):
+                raise ValueError(refusal(name, part))
+    for part in _containers(estimator):
+        if isinstance(part, Pipeline) and part.memory is not None:
             raise ValueError(
                 "memory of a pipeline must be None, got a cache: it would return the draws of an earlier fit again"
             )
@@ -96,7 +106,8 @@ def check_steps(estimator: Any) -> None:
 
 def refusal(name: str, step: Any) -> str:
     """Return the message about a step that learns from private data without an account: what to use instead."""
-    learner = next((part for part in _leaves(step) if not is_stateless(part)), step)
+    readers = (part for part in _containers(step) if isinstance(part, ColumnTransformer) and _reads_records(part))
+    learner = next((part for part in _leaves(step) if not is_stateless(part)), next(readers, step))
     room = type(learner).__module__.split(".")
     advice = _INSTEAD.get(room[1] if len(room) > 1 and room[0] == "sklearn" else "", _ELSE)
     if hasattr(learner, "accountant_for"):
@@ -129,9 +140,11 @@ def _mixes_rows(step: Any, features: int) -> bool:
     rows = np.random.default_rng(0).standard_normal((3, features))
     random = any(isinstance(part, (GaussianRandomProjection, SparseRandomProjection)) for part in _leaves(step))
     try:
-        made = clone(step).fit(rows, None)
-        alone = [(made if random else clone(step).fit(row, None)).transform(row) for row in np.split(rows, len(rows))]
-        both = _dense(made.transform(rows)), np.vstack([_dense(part) for part in alone])
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # such as those of a logarithm of these rows
+            made = clone(step).fit(rows, None)
+            alone = [(made if random else clone(step).fit(row)).transform(row) for row in np.split(rows, len(rows))]
+            both = _dense(made.transform(rows)), np.vstack([_dense(part) for part in alone])
         return both[0].shape != both[1].shape or not np.allclose(*both, rtol=1e-6, atol=1e-9, equal_nan=True)
     except Exception:  # noqa: BLE001 - for example columns chosen by name, which these rows do not have
         return False
@@ -160,10 +173,9 @@ def _leaves(step: Any) -> Iterator[Any]:
         yield step
 
 
-def _pipelines(step: Any) -> Iterator[Pipeline]:
-    """The pipeline itself and all that are nested in it."""
+def _containers(step: Any) -> Iterator[Any]:
+    """The pipeline, union or transformer of columns itself, and all that are nested in it."""
     if isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
-        if isinstance(step, Pipeline):
-            yield step
+        yield step
         for _, part in _parts(step):
-            yield from _pipelines(part)
+            yield from _containers(part)

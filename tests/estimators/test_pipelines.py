@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 
 import privsample as ps
-from privsample.estimators.pipelines import is_stateless
+from privsample.estimators.pipelines import check_steps, is_stateless
 from tests.estimators.learners import PUBLIC, RUNS, Constant, X, Y, search
 
 LEARNER = ps.PrivateSGDClassifier(epsilon=1.0, norm=2.0)
@@ -216,6 +216,10 @@ class LearningBounds(ps.BoundsScaler):
     [
         make_column_transformer(("passthrough", by_mean)),
         make_column_transformer((Normalizer(), [0]), ("passthrough", by_mean)),
+        make_union("passthrough", make_column_transformer(("passthrough", by_mean))),
+        make_column_transformer(
+            (OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), [0]), remainder="passthrough"
+        ),
         Centred(),
         CentredNormalizer(),
         LearningPolynomial(),
@@ -227,6 +231,12 @@ def test_a_subclass_or_a_function_that_chooses_columns_may_learn(step):
     assert not is_stateless(step)
     with pytest.raises(ValueError, match="learns from private data without an account"):
         ps.pipeline_account(make_pipeline(step, LEARNER), n=100)
+
+
+def test_columns_chosen_by_a_function_of_the_records_are_refused_beside_a_stated_account():
+    step = make_union("passthrough", make_column_transformer(("passthrough", by_mean)))
+    with pytest.raises(ValueError, match=r"ColumnTransformer.*choose columns by names"):
+        check_steps(make_pipeline(step, LEARNER))
 
 
 def test_columns_chosen_by_their_types_cost_nothing():
