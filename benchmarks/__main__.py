@@ -45,8 +45,6 @@ ALL = {
     "epochs": epochs.rows,
     "langevin": langevin.rows,
     "regression": regression.rows,
-    "regression": regression.rows,
-    "langevin": langevin.rows,
 }
 
 

@@ -12,6 +12,8 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 
+_MOST_INTEGER = 2.0**53  # larger floats are not converted to 64-bit integers exactly, or not at all
+
 
 @frozen_value
 class RecordColumn:
@@ -67,6 +69,8 @@ class RecordColumn:
             )
         if self.integer and any(bound != round(bound) for bound in self.bounds or ()):
             raise ValueError(f"bounds must be whole numbers for a column of whole numbers, got {self.bounds}")
+        if self.integer and not max(map(abs, self.bounds or ())) <= _MOST_INTEGER:
+            raise ValueError(f"bounds of a column of whole numbers must lie within +-2**53, got {self.bounds}")
 
     @property
     def shape(self) -> tuple[int, ...]:

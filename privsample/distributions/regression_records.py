@@ -16,8 +16,13 @@ from privsample.errors import SchemaError
 _EPS = float(np.finfo(np.float64).eps)
 _SINGLE = 2.0**-20  # of the norm: rows in single precision stay within it after their factor is rounded
 _LARGE, _SMALL = 1e100, 1e-100  # squares of numbers between these neither overflow nor vanish
+# In single precision, products with larger entries might overflow, and the factors of longer rows lose digits.
+_LARGE_SINGLE = 1e30
+_LEAST_NORM_SINGLE, _MOST_NORM_SINGLE = 1e-18, 1e12  # outside of these limits rows are read in double precision
 _CELLS = 1 << 17  # numbers of a block: it stays in the processor's cache
 _PAIR = "data must be a pair (rows, targets), or a function that returns an iterator of such pairs"
+
+_END = object()
 
 Source = Callable[[], Iterator[Any]]
 
@@ -49,8 +54,8 @@ class RegressionRecords(ABC):
 class ArrayRecords(RegressionRecords):
     """Records in one array, which is not copied.
 
-    `unfit` says which rows hold numbers that are not finite or whose squares overflow; only these are copied, when they
-    are read.
+    `unfit` says which rows hold numbers that are not finite or whose products might overflow; they are replaced, in a
+    copy of their block, when they are read.
     """
 
     rows: NDArray[Any]
@@ -65,14 +70,18 @@ class ArrayRecords(RegressionRecords):
         """The factors and lengths of all rows by the public rule of `within_norm`, in one pass."""
         n = len(rows)
         factors, lengths, unfit = np.ones(n), np.empty(n), np.zeros(n, dtype=bool)
-        limit = norm * (1.0 - (rows.shape[1] / 4 + 8) * _EPS - (_SINGLE if rows.dtype == np.float32 else 0.0))
+        if rows.dtype == np.float32 and not _LEAST_NORM_SINGLE <= norm <= _MOST_NORM_SINGLE:
+            rows = rows.astype(np.float64)
+        single = rows.dtype == np.float32
+        limit = norm * (1.0 - (rows.shape[1] / 4 + 8) * _EPS - (_SINGLE if single else 0.0))
+        large = _LARGE_SINGLE if single else _LARGE
         size = max(1, _CELLS // rows.shape[1])
         for start in range(0, n, size):
             part = slice(start, start + size)
             block = np.asarray(rows[part], dtype=np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 squares = np.einsum("ij,ij->i", block, block)
-            plain = (squares < _LARGE) & (squares > _SMALL) if norm > _SMALL else np.zeros(len(block), dtype=bool)
+            plain = (squares < large) & (squares > _SMALL) if norm > _SMALL else np.zeros(len(block), dtype=bool)
             lengths[part] = np.sqrt(np.where(plain, squares, 0.0))
             odd = np.flatnonzero(~plain)
             odd = odd[(block[odd] != 0.0).any(axis=1)]
@@ -88,7 +97,8 @@ class ArrayRecords(RegressionRecords):
             rows=rows,
             norm=norm,
             factors=factors if long.any() else None,
-            lengths=np.minimum(lengths, limit),
+            # Lengths in single precision are rounded up, so that clipped slopes have room for the rounding of products.
+            lengths=np.minimum(lengths, limit) * (1.0 + (_SINGLE if single else 0.0)),
             unfit=unfit if unfit.any() else None,
             targets=targets,
         )
@@ -101,8 +111,9 @@ class ArrayRecords(RegressionRecords):
             rows = np.asarray(self.rows[part])
             if self.unfit is not None and self.unfit[part].any():
                 odd = self.unfit[part]
-                rows = rows.astype(np.float64)
-                rows[odd] = within_norm(rows[odd], self.norm)
+                within = self.norm * (1.0 - (_SINGLE if rows.dtype == np.float32 else 0.0))
+                rows = rows.copy()  # in the same precision, so that one row changes no product of the others
+                rows[odd] = within_norm(rows[odd].astype(np.float64), within)
             yield Block(
                 rows=rows,
                 factors=None if self.factors is None else self.factors[part],
@@ -160,10 +171,10 @@ def read_chunks(source: Source, features: int) -> Iterator[tuple[NDArray[Any], F
         raise SchemaError(f"{_PAIR}, which can be called once for each pass without arguments") from None
     while True:
         try:
-            chunk = next(found, None)
+            chunk = next(found, _END)
         except Exception:  # noqa: BLE001
             raise SchemaError(f"{_PAIR}; the iterator raised an error") from None
-        if chunk is None:
+        if chunk is _END:
             return
         rows, targets = read_pair(chunk, features)
         if len(rows) != len(targets):

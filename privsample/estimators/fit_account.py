@@ -36,8 +36,8 @@ def pipeline_account(pipeline: Any, n: int, features: int | None = None) -> Acco
     ----------
     pipeline : sklearn.pipeline.Pipeline
         Unfitted pipeline whose last step has an account: a method `accountant_for` or an attribute `accountant`. A
-        FunctionTransformer is trusted to transform each record by itself, and a FrozenEstimator to have been fitted to
-        public data.
+        FunctionTransformer is trusted to transform each record by itself, which is tried on random rows if `features`
+        is given, and a FrozenEstimator to have been fitted to public data.
     n : int
         Number of records, >= 1.
     features : int, optional
@@ -119,7 +119,7 @@ def _pipeline_account(pipeline: Pipeline, n: int, features: int | None) -> Accou
     found, width, last = [], features, pipeline.steps[-1][1]
     for name, step in pipeline.steps:
         if step is not last and is_stateless(step):
-            width = output_width(step, width)
+            width = output_width(name, step, width)
             continue
         if features is not None and width is None:
             raise ValueError(_WIDTH.format(f"step {name!r}", features))

@@ -94,13 +94,15 @@ def observed_logps(model: Any, data: Mapping[str, Any]) -> list[Any]:
 def released_variables(model: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     """The free variables, and the deterministic variables of them alone, as functions of the value variables.
 
-    A deterministic variable that depends on the data, also through an observed variable, would publish them.
+    A deterministic variable that depends on the data, also through an observed variable, would publish them. So would
+    one that depends on a container `pm.Data`, in which users keep data.
     """
+    private = [*data.values(), *model.data_vars]
     values = model.replace_rvs_by_values([*model.free_RVs, *model.deterministics])
     named = zip([*model.free_RVs, *model.deterministics], values, strict=True)
     found = {}
     for variable, value in named:
-        if not depends_on(value, data.values()) and "RandomVariable" not in operations([value]):
+        if not depends_on(value, private) and "RandomVariable" not in operations([value]):
             found[variable.name] = value
     return found
 

@@ -123,7 +123,15 @@ def _single_record(
     batches = {name: tensor.tensor(name, dtype=at.dtype, shape=(None, *at.type.shape)) for name, at in entries.items()}
     given = {flat: pairs} | {entries[name]: batch for name, batch in batches.items()}
     direct = import_module("privsample.interop.pymc_arrays").with_direct_lookups
-    return direct(list(given.values()), replace.vectorize_graph(one, given)), batches
+    try:
+        every = replace.vectorize_graph(one, given)
+    except Exception as error:  # noqa: BLE001 - each operation has its own error
+        raise ValueError(
+            "the log likelihood of a record cannot be computed for several records at once "
+            f"({type(error).__name__}: {str(error)[:200]}); write the model with other operations, such as an index "
+            "along the first axis"
+        ) from None
+    return direct(list(given.values()), every), batches
 
 
 def _or_nan(gradients: Callable[[FloatArray], Any], theta: FloatArray) -> FloatArray:

@@ -158,3 +158,14 @@ def test_linear_gradients_attain_it(steps, step_size):
     own = account(step_size, 1, 1, 0.8, steps)
     for epsilon in own.shift * np.array([0.0, 0.5, 1.0, 2.0]):
         assert 0.998 < delta_of(p, q, epsilon) / own.delta(epsilon) < 1.0005
+
+
+@pytest.mark.parametrize(
+    ("step_size", "sensitivity", "draws"),
+    [(2.5e-323, 1e170, 1), (5e-324, 1e160, 3), (1e-72, 1e-288, 1), (1.2e-282, 4.1e-187, 10**6), (8e-150, 5.9e-250, 7)],
+)
+def test_never_below_for_subnormal_numbers(step_size, sensitivity, draws):
+    own = account(step_size, 0, 1.0, sensitivity, 1, draws=draws).shift
+    with mp.workdps(60):
+        truth = by_definition(step_size, 0, 1.0, sensitivity, 1) * mp.sqrt(draws)
+        assert truth <= mp.mpf(own) <= truth * (1 + mp.mpf(2) ** -46) + mp.mpf(2) ** -1073

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 
 import privsample as ps
-from privsample.estimators.pipelines import is_stateless
+from privsample.estimators.pipelines import check_steps, is_stateless
 from tests.estimators.learners import PUBLIC, RUNS, Constant, X, Y, search
 
 LEARNER = ps.PrivateSGDClassifier(epsilon=1.0, norm=2.0)
@@ -179,6 +179,83 @@ def test_bad_pipelines():
         ps.pipeline_account(make_pipeline(by_name, LEARNER), 60, 2)
     with pytest.raises(ValueError, match="features must be given"):
         ps.pipeline_account(make_pipeline(Normalizer(), LEARNER), 60)
+
+
+def by_mean(rows):
+    return np.flatnonzero(np.mean(rows, axis=0) > -1)
+
+
+class Centred(FunctionTransformer):
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+class CentredNormalizer(Normalizer):
+    def transform(self, X):
+        return super().transform(X - np.mean(X, axis=0))
+
+
+class LearningPolynomial(PolynomialFeatures):
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return super().fit(X, y)
+
+
+class LearningBounds(ps.BoundsScaler):
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        make_column_transformer(("passthrough", by_mean)),
+        make_column_transformer((Normalizer(), [0]), ("passthrough", by_mean)),
+        make_union("passthrough", make_column_transformer(("passthrough", by_mean))),
+        make_column_transformer(
+            (OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore"), [0]), remainder="passthrough"
+        ),
+        Centred(),
+        CentredNormalizer(),
+        LearningPolynomial(),
+        LearningBounds((-1, 1)),
+    ],
+    ids=name_of,
+)
+def test_a_subclass_or_a_function_that_chooses_columns_may_learn(step):
+    assert not is_stateless(step)
+    with pytest.raises(ValueError, match="learns from private data without an account"):
+        ps.pipeline_account(make_pipeline(step, LEARNER), n=100)
+
+
+def test_columns_chosen_by_a_function_of_the_records_are_refused_beside_a_stated_account():
+    step = make_union("passthrough", make_column_transformer(("passthrough", by_mean)))
+    with pytest.raises(ValueError, match=r"ColumnTransformer.*choose columns by names"):
+        check_steps(make_pipeline(step, LEARNER))
+
+
+def test_columns_chosen_by_their_types_cost_nothing():
+    step = make_column_transformer(("passthrough", make_column_selector(dtype_include=float)))
+    assert is_stateless(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FunctionTransformer(lambda rows: rows - rows.mean(axis=0)),
+        FunctionTransformer(lambda rows: rows / np.abs(rows).max()),
+        make_union("passthrough", FunctionTransformer(lambda rows: rows > np.median(rows, axis=0))),
+    ],
+    ids=["mean", "max", "union"],
+)
+def test_a_function_that_mixes_records_is_refused_where_the_number_of_features_is_known(step):
+    with pytest.raises(ValueError, match="learns from private data without an account"):
+        ps.pipeline_account(make_pipeline(step, LEARNER), n=100, features=3)
 
 
 def test_an_object_without_tags_is_no_stateless_step():

@@ -145,6 +145,19 @@ def test_what_depends_on_the_data_is_not_released():
     assert program.coords == {"feature": ("u", "v", "w")}
 
 
+def test_what_depends_on_a_data_container_is_not_released():
+    def build(data):
+        with pm.Model() as model:
+            theta = pm.Normal("theta")
+            own = pm.Data("own", np.array([3.0, 7.0]))
+            pm.Deterministic("product", theta * own)
+            pm.Normal("y", theta, 1.0, observed=data["y"])
+        return model
+
+    program = record_program(build, (("y", NUMBER),))
+    assert sorted(program.constrained(np.zeros((2, 1)))) == ["theta"]
+
+
 def test_draws_from_the_prior(alpha):
     program, _, _ = _program("linear")
     drawn = program.constrained(program.prior_draws(4000, 3))
@@ -267,6 +280,12 @@ def no_gradient(theta, data):
     pm.Normal("y", black_box(theta), 1.0, observed=data["y"])
 
 
+@_regression
+def index_of_the_second_axis(theta, data):
+    table = pm.Normal("table", shape=(2, 3))
+    pm.Normal("y", table[:, (data["y"] > 0).astype(int)].sum(axis=0), 1.0, observed=data["y"])
+
+
 REFUSED = {
     centred: "not independent|example records",
     lagged: "not independent|example records",
@@ -282,6 +301,7 @@ REFUSED = {
     wrong_first_axis: "first axis|not independent|example records",
     never_finite: "not finite",
     random_numbers: "random numbers|log density",
+    index_of_the_second_axis: "for several records at once",
     no_gradient: "gradient of the model's log density cannot be taken",
 }
 

@@ -1,6 +1,7 @@
 """Regressions by Langevin chains: the account of the fields, the draws, calibration, the public rule, and bad input."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -308,11 +309,61 @@ def test_the_rows_of_single_precision_are_within_the_norm(rng):
     assert records.lengths.max() <= 1.3
 
 
+@pytest.mark.parametrize("row", [(3e38, 3e38), (3e38, -3e38), (np.inf, np.nan), (1e16, -1e16)])
+def test_single_precision_takes_any_row_as_double_precision_does(row, rng):
+    rows, targets = rng.standard_normal((N, 2)).astype(np.float32), np.arange(N) % 2
+    rows[3] = row
+    mechanism = dataclasses.replace(PLAIN, prior_std=100.0)
+    one, other = (
+        mechanism.release((rows.astype(kind), targets), rng=np.random.default_rng(5)) for kind in (np.float32, float)
+    )
+    assert np.allclose(one["coefficients"], other["coefficients"], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("norm", [1e-20, 1e-6, 1e-3, 1.0, 1e6, 1e20])
+@pytest.mark.parametrize("likelihood", [ps.LogisticLikelihood(), ps.NormalLikelihood(noise_std=0.7, clip=0.3)])
+def test_no_gradient_in_single_precision_exceeds_the_bound(likelihood, norm, rng):
+    mechanism = ps.LangevinPosterior(
+        likelihood=likelihood,
+        features=20,
+        norm=norm,
+        prior_std=1.0 / norm,
+        relation=ps.AddRemove(),
+        max_records=1,
+        steps=1,
+    )
+    for size in (*10.0 ** rng.uniform(-6, 38, size=50), *norm * 10.0 ** rng.uniform(-2, 1, size=50)):
+        row = np.clip(rng.uniform(0.3, 1, size=(1, 20)) * size, 0, 3e38).astype(np.float32)
+        states = rng.standard_normal((1, 1, 20))
+        own = mechanism._statistic((row, np.array([1.0]))).gradient(states) - states
+        assert np.linalg.norm(own) <= mechanism.accountant.gradient_sensitivity * (1 + 1e-13)
+
+
+def test_no_warning_tells_that_a_row_is_short():
+    mechanism = dataclasses.replace(PLAIN, likelihood=ps.ProbitLikelihood(clip=1e250), intercept_std=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mechanism.release((np.full((N, 2), 1e-90), np.ones(N)))
+
+
+def test_an_infinite_row_changes_no_other_row_in_single_precision():
+    from privsample.distributions.regression_records import ArrayRecords
+
+    rows = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    odd = rows.copy()
+    odd[7] = np.inf
+    (one,), (other,) = (list(ArrayRecords.prepare(form, np.zeros(50), 9.0).blocks(1)) for form in (rows, odd))
+    assert one.rows.dtype == other.rows.dtype == np.float32
+    kept = np.arange(50) != 7
+    assert (one.rows[kept] == other.rows[kept]).all()
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         (lambda: 5, "data must be a pair .rows, targets., or a function"),
         (lambda: iter([np.zeros((2, 2))] * 10), "data must be a pair"),
+        (lambda: iter([(np.zeros((20, 2)), np.zeros(20)), None]), "data must be a pair"),
         (lambda: iter([(np.zeros((20, 3)), np.zeros(20))]), r"shape .n, 2., got .20, 3."),
         (lambda: iter([(np.zeros((20, 2)), np.zeros(19))]), "each chunk must hold one target for each row"),
         (lambda: iter([(np.zeros((19, 2)), np.zeros(19))]), "n = 20 records were declared, the data hold 19 rows"),

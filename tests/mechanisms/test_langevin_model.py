@@ -164,6 +164,14 @@ def test_account_of_batches():
     np.testing.assert_allclose(mechanism.accountant.rdp([2.0, 9.0]), known.rdp([2.0, 9.0]), rtol=1e-10)
 
 
+def test_a_batch_of_all_records_costs_what_full_batches_cost():
+    settings = SETTINGS | {"relation": ps.AddRemove(), "steps": 5}
+    full, batches = (ps.LangevinModel(normal, **settings, batch_probability=rate) for rate in (None, 1.0))
+    epsilon = full.accountant.epsilon(1e-6)
+    assert batches.accountant.epsilon(1e-6) == pytest.approx(epsilon, rel=1e-3)
+    assert batches.accountant.epsilon(1e-6) >= epsilon * (1 - 1e-12)
+
+
 @pytest.mark.parametrize("by", ["data_weight", "step_size"])
 @pytest.mark.parametrize("batches", [{}, {"batch_probability": 0.2}])
 def test_calibration(by, batches):
@@ -320,6 +328,7 @@ def test_tables_are_read():
         ({"data_weight": 1.5}, ValueError, "data_weight must lie in"),
         ({"batch_probability": 0.1}, ValueError, "AddRemove"),
         ({"batch_probability": 1.5, "relation": ps.AddRemove()}, ValueError, "batch_probability"),
+        ({"batch_probability": 0, "relation": ps.AddRemove()}, ValueError, "batch_probability must lie in"),
         ({"start": 3}, TypeError, "start must be 'prior', 'initial point' or a mapping"),
         ({"start": {"theta": [np.nan]}}, ValueError, "NaN"),
         ({"start": {"nobody": 1.0}}, ValueError, "start must name"),
@@ -338,6 +347,7 @@ def test_wrong_fields(wrong, kind, words):
     [
         ({"integer": True}, "bounds must be given"),
         ({"integer": True, "bounds": (0, 1.5)}, "whole numbers"),
+        ({"integer": True, "bounds": (0, 1e300)}, "within"),
         ({"names": ("one",)}, "at least two"),
         ({"names": ("a", "b"), "width": 2}, "without width"),
         ({"width": 0}, "at least 1"),

@@ -27,6 +27,11 @@ ROWS = np.array([[0.1, 0.2], [3.0, 4.0], [np.nan, 1.0], [0.0, 0.0], [-5, np.inf]
 TARGETS = np.array([1.0, 0.0, 1.0, np.nan, 5.0, 1.0, 0.0])
 
 
+def test_a_radius_whose_square_overflows_projects_nothing():
+    made = NoisyProjectedSGD(loss=replace(LOGISTIC, radius=1e200), **FIELDS)
+    assert np.isfinite(made.release((ROWS, TARGETS))["coefficients"]).all()
+
+
 @pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, LogisticLoss(features=2, norm=1, radius=1, intercept=False)])
 @pytest.mark.parametrize("order", ["shuffle_once", "reshuffle", "given"])
 def test_any_record_is_taken_and_the_state_stays_in_the_ball(loss, order, rng):

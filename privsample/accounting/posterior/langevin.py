@@ -111,8 +111,10 @@ class LangevinAccountant(Accountant):
     @cached
     def shift(self) -> float:
         """mu of Gaussian differential privacy of all draws together (Dong, Roth and Su 2022), rounded up."""
-        square = self.step_size / 2.0 * effective_steps(self.contraction_gap, self.steps) * self.draws
-        return self.gradient_sensitivity * math.sqrt(square) * _UP
+        half = effective_steps(self.contraction_gap, self.steps) * self.draws / 2.0
+        # The root of a subnormal step size has full precision, a product with it has not; the last product may be one.
+        found = self.gradient_sensitivity * (math.sqrt(self.step_size) * math.sqrt(half)) * _UP
+        return math.nextafter(found, math.inf)
 
     def _bounds(self) -> PrivacyBounds:
         """Bounds by one Gaussian pair, which no pair of records need attain."""

@@ -178,5 +178,6 @@ def truncated(slopes: FloatArray, clip: float, room: FloatArray) -> FloatArray:
 
     The truncated slope is still nondecreasing in the score, so that the loss remains convex (langevin.md, section 5).
     """
-    limit = np.minimum(clip * room[:, None], _MOST_SLOPE)
+    with np.errstate(over="ignore"):  # a warning would tell that a row is short
+        limit = np.minimum(clip * room[:, None], _MOST_SLOPE)
     return np.asarray(np.clip(slopes, -limit, limit))

@@ -324,7 +324,8 @@ def descent_pass(
     (ceil(k / batch), width), is added to the mean gradients. The gradient of a short last batch is divided by the full
     batch size, as if records with zero gradient completed it.
     """
-    w, keep, share, limit = start, 1.0 - rate * loss.penalty, rate / batch, loss.radius**2
+    w, keep, share = start, 1.0 - rate * loss.penalty, rate / batch
+    limit = loss.radius * loss.radius  # the operator ** would raise OverflowError
     pushed = rate * noise
     for k, push in enumerate(pushed):
         part = slice(k * batch, (k + 1) * batch)

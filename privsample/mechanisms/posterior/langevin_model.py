@@ -13,11 +13,11 @@ from privsample._checks import (
     count_noun,
     function,
     one_of,
+    open_unit_interval,
     positive,
     positive_integer,
     real_array,
 )
-from privsample._checks import probability as unit_probability
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -184,7 +184,7 @@ class LangevinModel(Mechanism):
         if not self.data_weight <= 1.0:
             raise ValueError(f"data_weight must lie in (0, 1], got {self.data_weight!r}")
         if self.batch_probability is not None:
-            set_fields(self, batch_probability=unit_probability(batch_probability=self.batch_probability))
+            set_fields(self, batch_probability=open_unit_interval(batch_probability=self.batch_probability))
             if not isinstance(relation, AddRemove):
                 raise ValueError("relation must be AddRemove() with batch_probability, got ReplaceOne")
         set_fields(self, start=_public_start(self.start))
