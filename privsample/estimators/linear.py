@@ -53,7 +53,7 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         Whether the model has an intercept.
     intercept_std : float, optional
         Prior standard deviation of the intercept, finite and > 0, in the units of `prior_std`. None: `prior_std`
-        if it is given, otherwise 0.117; ask for more if the targets lie near one of their bounds.
+        if it is given, otherwise 0.175; ask for more if the targets lie near one of their bounds.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the

@@ -26,7 +26,7 @@ FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
     "diffused": "data_weight",
     "concentrated": "prior_weight",
 }
-_INTERCEPT_SHARE = 3.0  # default prior deviation of a score, divided by that of the intercept
+_INTERCEPT_SHARE = 2.0  # default prior deviation of a score, divided by that of the intercept
 
 
 class PosteriorRegression(DeclaredRecords, ABC):

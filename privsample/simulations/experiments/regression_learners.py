@@ -157,7 +157,7 @@ def noisy_sgd(task: RegressionTask, epsilon: float) -> Learner | None:
     """Predictions of the estimators by noisy gradient descent, several times; None for more than two classes."""
     if task.classes > 2:
         return None
-    common = {"epsilon": epsilon, "delta": DELTA, "norm": task.data.norm}
+    common: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "norm": task.data.norm}
 
     def predictions(parts: Parts, rng: np.random.Generator) -> FloatArray:
         found = []

@@ -44,7 +44,8 @@ def ten_digits() -> RegressionTask:
     """Images of all ten digits."""
     from sklearn.datasets import load_digits
 
-    return _images("ten digits", *load_digits(return_X_y=True), 10)
+    rows, labels = load_digits(return_X_y=True)
+    return _images("ten digits", rows, labels, 10)
 
 
 def _images(name: str, rows: FloatArray, labels: FloatArray, classes: int) -> RegressionTask:
