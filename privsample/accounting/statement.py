@@ -25,8 +25,7 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     str
         The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up. An
         account of pure differential privacy also states its epsilon at delta = 0, and only that where it is no larger
-        to four digits. If the
-        number n of records is public and delta is at least 1/n, the statement warns of it.
+        to four digits. If the number n of records is public and delta is at least 1/n, the statement warns of it.
 
     Raises
     ------
