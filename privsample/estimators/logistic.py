@@ -54,8 +54,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         Whether the model has an intercept.
     intercept_std : float, optional
         Prior standard deviation of the intercept, finite and > 0. None: `prior_std` if it is given, otherwise
-        0.75 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account treats
-        the intercept as one more feature.
+        0.75 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account
+        treats the intercept as one more feature.
     method : {"diffused", "concentrated"}, default "diffused"
         How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
