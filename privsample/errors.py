@@ -24,6 +24,10 @@ class LargeDeltaWarning(UserWarning):
     """A target has delta >= 1/n, which does not exclude that one random record of the n is published in clear."""
 
 
+class ShortChainWarning(UserWarning):
+    """Markov chains may stay near their start: public numbers do not ensure that they come close to the posterior."""
+
+
 class NumericalFailure(ArithmeticError):
     """A computation returned a value that exact arithmetic could not return; no guarantee is stated."""
 

@@ -33,6 +33,9 @@ def credible_interval(draws: FloatArray, level: float) -> FloatArray:
     return np.stack([draws.mean(axis=0) - reach, draws.mean(axis=0) + reach])
 
 
+SHORT = 0.1  # of the start; chains that may keep more of it are said to be short
+
+
 def posterior_statement(made: Any, n: int) -> str:
     """Return how far the private posterior is from the posterior, and the draws from it; from public numbers alone."""
     weighted, narrowed = made.data_weight < 1.0, made.prior_weight > 1.0
@@ -48,6 +51,8 @@ def posterior_statement(made: Any, n: int) -> str:
         )
     else:
         first = "The target permits the posterior itself, with all records at weight 1 and the prior as given."
+    if caution := short_chain(made):
+        return f"{caution}. {first}"
     if isinstance(made, LangevinPosterior):
         return f"{first} {_chain_statement(made)}"
     exact = "Each draw is exact." if made.exact else "Each draw is the last state of a Markov chain (NUTS)."
@@ -81,13 +86,26 @@ def summary_table(
     return "\n".join([head, *lines])
 
 
+def short_chain(made: Any) -> str:
+    """Return a caution if public numbers do not ensure that the chains forget their start, otherwise an empty text."""
+    if not isinstance(made, LangevinPosterior) or not made.bias.largest_start > SHORT:
+        return ""
+    bias = made.bias
+    wanted = 10.0 * (bias.strong_convexity + bias.smoothness) / bias.strong_convexity
+    return (
+        f"The chains may be too short: after {bias.steps} Langevin steps from 0, up to "
+        f"{100 * bias.largest_start:.0f} % of the distance between 0 and the mean of a Gaussian posterior remains. "
+        "Coefficients about which the records say little are then too close to 0, and their intervals too narrow; "
+        f"about {wanted:,.0f} steps would suffice for every coefficient"
+    )
+
+
 def _chain_statement(made: LangevinPosterior) -> str:
     """Return a sentence on how far the last states of the chains may be from the private posterior."""
     bias = made.bias
-    known = f"at most {bias.wasserstein:.2g}" if np.isfinite(bias.wasserstein) else "not bounded"
     return (
         f"Each draw is the last of {bias.steps} Langevin steps from 0. If the posterior were Gaussian, its standard "
         f"deviations would be at most {100 * (bias.largest_widening - 1):.1f} % too large and at most "
         f"{100 * bias.largest_start:.2g} % of the distance between 0 and the posterior mean would remain, in the worst "
-        f"direction; in general the Wasserstein-2 distance in units of the prior is {known} (a loose bound)."
+        "direction."
     )

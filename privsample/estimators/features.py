@@ -73,7 +73,7 @@ class PrivateFit(ABC):
         NotFittedError
             If `fit` was not called.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         return self.release_.statement(delta)
 
 

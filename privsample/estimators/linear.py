@@ -86,7 +86,7 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     prior_weight_ : float
         The number by which the prior's variances are divided, >= 1.
     release_ : Release
-        The private release: everything that may be published.
+        The private release: everything that may be published, in units of the scaled features and targets.
     accountant_ : LangevinAccountant
         The account of the release, which does not assume that the chains have converged.
     n_features_in_ : int

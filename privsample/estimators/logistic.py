@@ -96,7 +96,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     prior_weight_ : float
         The number by which the prior's variances are divided, >= 1.
     release_ : Release
-        The private release: everything that may be published.
+        The private release: everything that may be published, in units of the scaled features.
     accountant_ : Accountant
         The account of the release.
     n_features_in_ : int

@@ -1,5 +1,6 @@
 """Base class of regressions whose coefficients are private posterior draws."""
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -11,14 +12,15 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
-from privsample.estimators.draws import credible_interval, posterior_statement, summary_table
+from privsample.errors import ShortChainWarning
+from privsample.estimators.draws import credible_interval, posterior_statement, short_chain, summary_table
 from privsample.estimators.records import DeclaredRecords
 from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.langevin import LangevinPosterior
 from privsample.relations import ReplaceOne
 
-_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 5e9, 200, 10_000  # of a default choice: at most some ten seconds
+_MOST_PRODUCTS, _FEWEST_STEPS, _MOST_STEPS = 2e10, 200, 10_000  # of a default choice: about half a minute
 
 Method = Literal["diffused", "concentrated"]
 PosteriorMechanism = LangevinPosterior | LogisticPosterior
@@ -175,9 +177,17 @@ class PosteriorRegression(DeclaredRecords, ABC):
             If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
         ValueError, TypeError
             If a parameter of the estimator is invalid.
+
+        Warns
+        -----
+        ShortChainWarning
+            If chains of so many steps may keep more than a tenth of the distance between their start and the mean of a
+            Gaussian posterior. The account holds all the same.
         """
         rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
+        if caution := short_chain(mechanism):
+            warnings.warn(f"{caution}: set steps", ShortChainWarning, stacklevel=2)
         scaled, centre, spread = self._scaled(rows)
         release = mechanism.release((scaled, self._targets(y)), rng=rng)
         release = replace(release, delta=self.delta, coords=self._coords(X))
@@ -215,7 +225,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
         ValueError
             If `level` is out of its range, or there is a single draw.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         return {
             "coefficients": credible_interval(self.coef_draws_, level),
             "intercept": credible_interval(self.intercept_draws_, level),
@@ -234,7 +244,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
         NotFittedError
             If `fit` was not called.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         return posterior_statement(*self._fitted)
 
     def summary(self, level: float = 0.9) -> str:
@@ -265,7 +275,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
 
     def _scores(self, X: Any) -> FloatArray:
         """Linear predictors under each draw, shape (k, draws), or (k, draws, classes)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = np.where(np.isnan(rows), self._centre, rows)
         return np.asarray(np.tensordot(known, self.coef_draws_, axes=(1, -1)) + self.intercept_draws_)

@@ -359,7 +359,7 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
         SchemaError
             If X has the wrong shape or, with `handle_invalid="error"`, holds entries that are no numbers.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         rows = self._unit_rows(X, reset=False)
         low, high = self._bounds(rows.shape[1])
         return np.asarray(((low + high) / 2 + (high - low) / 2 * rows - self.mean_) / self.scale_)

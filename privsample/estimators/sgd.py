@@ -134,7 +134,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
 
     def _scores(self, X: Any) -> FloatArray:
         """Linear predictor of each row, shape (k,)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "release_")
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = np.where(np.isnan(rows), self._centre, rows)
         return np.asarray(known @ np.ravel(self.coef_) + np.ravel(self.intercept_))

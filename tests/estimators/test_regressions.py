@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import privsample as ps
-from privsample.errors import SchemaError, UnreachableTarget
+from privsample.errors import SchemaError, ShortChainWarning, UnreachableTarget
 
 _RANDOM = "a fit is a random draw: two differ"
 _TOTAL = "no record's value can make such a fit fail"
@@ -183,6 +183,28 @@ def test_bad_data(name, rng):
     for call in ("intervals", "posterior_statement", "summary"):
         with pytest.raises(NotFittedError):
             getattr(clone(made), call)()
+
+
+@each
+def test_short_chains_are_announced_before_anything_else(name, rng):
+    made, data = made_of(name, steps=3)
+    with pytest.warns(ShortChainWarning, match="after 3 Langevin steps from 0, up to"):
+        made.fit(*data(rng, 300), rng=rng)
+    assert made.posterior_statement().startswith("The chains may be too short: ")
+    long, data = made_of(name, steps=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "too short" not in long.fit(*data(rng, 30), rng=rng).posterior_statement()
+
+
+@each
+def test_a_look_at_the_data_is_no_fit(name, rng):
+    made, data = made_of(name)
+    rows, targets = data(rng, 30)
+    made.validate(rows, targets)
+    for call in (made.predict, lambda rows: made.summary(), lambda rows: made.statement()):
+        with pytest.raises(NotFittedError):
+            call(rows)
 
 
 # --- several classes
