@@ -61,7 +61,8 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         coefficients are pulled to 0 and their intervals are too narrow.
     draws : int, default 5
         Number of independent posterior draws that are released together, >= 1. Predictions average over them. The
-        account covers all of them: the weight of a record falls with the square root of their number.
+        account covers all of them: the weight of a record falls with the square root of their number
+        (faster with few `steps`).
     steps : int, optional
         Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the influence of the start is left, or
         as many as take some ten seconds, but at least 200.

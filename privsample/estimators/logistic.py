@@ -65,7 +65,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         The classes, as known publicly; of two the negative one is the first.
     draws : int, default 5
         Number of independent posterior draws that are released together, >= 1. Predictions average over them. The
-        account covers all of them: the weight of a record falls with the square root of their number.
+        account covers all of them: at a fixed `prior_std` the weight of a record falls with the square root of their
+        number; at the default, which grows with this root, it falls with their number.
     sampler : {"auto", "rejection", "langevin", "nuts"}, default "auto"
         "rejection" draws exactly, for two classes. "langevin" draws by Langevin chains, whose account does not assume
         that they converge. "nuts" draws by Markov chains of PyMC, for two classes; the account then assumes

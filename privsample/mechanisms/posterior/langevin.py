@@ -113,8 +113,9 @@ class LangevinPosterior(Mechanism):
     Notes
     -----
     docs/notes/langevin.md, sections 1 to 5. In units of the prior, the negative log posterior is m-strongly convex with
-    m = 1 (0 for a flat prior), and its gradient has the Lipschitz constant M = m + data_weight n beta, with the
-    smoothness beta of the likelihood and n records, at most `max_records` under AddRemove. Kind: upper bound.
+    m = 1 (0 if a prior is flat), and its gradient has the Lipschitz constant M = 1 + data_weight n beta (without the 1
+    if all priors are flat), with the smoothness beta of the likelihood and n records, at most `max_records` under
+    AddRemove. Kind: upper bound.
 
     Examples
     --------
