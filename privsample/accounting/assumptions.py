@@ -22,7 +22,7 @@ class Assumption(Enum):
     RNG_FRESH = "the random generator given by the caller is fresh, secret and used for nothing else"
     CONVERGED_CHAIN = "the Markov chain has converged to its stationary distribution"
     BOUNDED_SIZE = (
-        "no dataset holds more records than the public bound; a larger one is refused, which reveals its size"
+        "no dataset holds more records than the public bound; a larger one is refused, which reveals that it is larger"
     )
     FIXED_PARTS = "the parts are fixed by public positions and do not depend on the contents of a record"
     KNOWN_PROFILES = (

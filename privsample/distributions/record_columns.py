@@ -1,4 +1,4 @@
-"""Columns of records for models of the user: which numbers a record has, and the public rule that reads them."""
+"""Columns of records for models of the user: their types, shapes and bounds, and the public rule that cleans them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,8 +25,8 @@ class RecordColumn:
     Parameters
     ----------
     width : int, optional
-        Number of numbers in a record, >= 1: the column has shape (n, width). None, the default, means one number: the
-        column has shape (n,).
+        Length of a record's row of numbers, >= 1: the column has shape (n, width). None, the default, means one number:
+        the column has shape (n,).
     bounds : tuple (low, high), optional
         Smallest and largest number, finite, low < high. None, the default, allows every finite number.
     integer : bool, default False

@@ -47,7 +47,7 @@ def pipeline_account(pipeline: Any, n: int, features: int | None = None) -> Acco
     -------
     Accountant
         The composition of the accounts of all steps that have one, under ReplaceOne(n), or under AddRemove if all
-        steps are. A single account is returned as it is.
+        accounts are. A single account is returned as it is.
 
     Raises
     ------

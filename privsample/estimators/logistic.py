@@ -21,7 +21,7 @@ _SAMPLERS = ("auto", "rejection", "langevin", "nuts")
 
 
 class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegression):
-    """Logistic regression for two or more classes; the coefficients are private draws from their posterior.
+    """Logistic regression for two or more classes; the coefficients are private draws from their power posterior.
 
     All assumptions about the data are public parameters. Features outside `bounds` are clipped, rows with an L2 norm
     above `norm` are scaled down to it, and a missing number is replaced by the middle of `bounds`, or by 0 if there are
@@ -29,8 +29,9 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     release without an account. Data with a single class are fitted like any other. The guarantee holds under
     ReplaceOne.
 
-    The draws come from the posterior in which each record has the weight `data_weight_`, which the budget determines.
-    `intervals` returns credible intervals, and `posterior_statement` says how far they are from those of the posterior.
+    The draws come from a power posterior, called the private posterior: the log likelihood of each record has the
+    weight `data_weight_`, which the budget determines. `intervals` returns credible intervals of the private posterior,
+    and `posterior_statement` says how it differs from the posterior in which each record has the weight 1.
 
     Parameters
     ----------
@@ -39,8 +40,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     delta : float, default 1e-6
         The delta of the (epsilon, delta) guarantee, in [0, 1).
     norm : float, optional
-        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Rows with a larger norm
-        are scaled down to it. None: the least of sqrt(features) and sqrt(features/3 + 1), near which the norm of a row
+        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Rows with a larger norm are
+        scaled down to it. None: the smaller of sqrt(features) and sqrt(features/3 + 1), near which the norm of a row
         with independent uniform features lies; then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
@@ -64,14 +65,15 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         The classes, as known publicly; of two the negative one is the first.
     draws : int, default 5
         Number of independent posterior draws that are released together, >= 1. Predictions average over them. The
-        account covers all of them: the weight of a record falls with the square root of their number.
+        account covers all of them: at a fixed `prior_std` the weight of a record falls with the square root of their
+        number; at the default, which grows with this root, it falls with their number.
     sampler : {"auto", "rejection", "langevin", "nuts"}, default "auto"
         "rejection" draws exactly, for two classes. "langevin" draws by Langevin chains, whose account does not assume
         that they converge. "nuts" draws by Markov chains of PyMC, for two classes; the account then assumes
         CONVERGED_CHAIN. "auto" uses rejection if the bound on its work allows it, and "langevin" otherwise.
     steps : int, optional
-        Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the start is left, or as many as take
-        some ten seconds, but at least 200.
+        Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the influence of the start is left, or
+        as many as take some ten seconds, but at least 200.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"

@@ -13,15 +13,16 @@ from privsample.estimators.records import DeclaredCounts
 
 
 class PrivatePoissonRegression(RegressorMixin, DeclaredCounts, PosteriorRegression):
-    """Poisson regression with a log link; the coefficients are private draws from their posterior.
+    """Poisson regression with a log link; the coefficients are private draws from their power posterior.
 
     Features outside `bounds` are clipped, rows with an L2 norm above `norm` are scaled down to it, and a missing number
     is replaced by the middle of `bounds`. Counts above the public `max_count` are clipped to it. `validate` counts
     these changes. The guarantee holds under ReplaceOne, and holds for the Langevin steps that are made: no convergence
     is assumed.
 
-    The draws come from the posterior in which each record has the weight `data_weight_`, which the budget determines.
-    `intervals` returns credible intervals, and `posterior_statement` says how far they are from those of the posterior.
+    The draws come from a power posterior, called the private posterior: the log likelihood of each record has the
+    weight `data_weight_`, which the budget determines. `intervals` returns credible intervals of the private posterior,
+    and `posterior_statement` says how it differs from the posterior in which each record has the weight 1.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ class PrivatePoissonRegression(RegressorMixin, DeclaredCounts, PosteriorRegressi
         The delta of the (epsilon, delta) guarantee, in (0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
-        down to it. None: the least of sqrt(features) and sqrt(features/3 + 1); then `bounds` must be declared.
+        down to it. None: the smaller of sqrt(features) and sqrt(features/3 + 1); then `bounds` must be declared.
     bounds : tuple (low, high), optional
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
@@ -54,10 +55,11 @@ class PrivatePoissonRegression(RegressorMixin, DeclaredCounts, PosteriorRegressi
         coefficients are pulled to 0 and their intervals are too narrow.
     draws : int, default 5
         Number of independent posterior draws that are released together, >= 1. Predictions average over them. The
-        account covers all of them: the weight of a record falls with the square root of their number.
+        account covers all of them: the weight of a record falls with the square root of their number
+        (faster with few `steps`).
     steps : int, optional
-        Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the start is left, or as many as take
-        some ten seconds, but at least 200.
+        Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the influence of the start is left, or
+        as many as take some ten seconds, but at least 200.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"

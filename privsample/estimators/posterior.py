@@ -202,8 +202,8 @@ class PosteriorRegression(DeclaredRecords, ABC):
     def intervals(self, level: float = 0.9) -> dict[str, FloatArray]:
         """Return equal-tailed credible intervals of the private posterior, in units of the features as given.
 
-        Whatever the data are, an interval contains a further independent draw from the private posterior with
-        probability `level`. Its ends are quantiles of the draws, if there are at least 2/(1 - level) - 1 of them;
+        Whatever the data are, an interval contains a further independent draw, made in the same way, with probability
+        `level`. Its ends are quantiles of the draws, if there are at least 2/(1 - level) - 1 of them;
         with fewer it is Student's t interval for a further draw, which is exact for a Gaussian posterior.
         `posterior_statement` says how the private posterior differs from the posterior.
 

@@ -161,7 +161,7 @@ class BoundsScaler(_Scaler):
 
 
 class PrivateStandardScaler(PrivateFit, _Scaler):
-    """Standardize features by means and standard deviations that are released with noise, and paid for.
+    """Standardize features by means and standard deviations that are released with noise, with an account.
 
     Features are clipped to the public `bounds`, and missing numbers are replaced by the middle of the bounds. Their
     sums and sums of squares are released together by a `ClippedSum`. In a pipeline the cost of the scaler is added to
@@ -205,9 +205,9 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
     Notes
     -----
     A feature x in [-1, 1] contributes (x, x^2 - 1), whose squared L2 norm 1 - x^2 (1 - x^2) is at most 1. A record
-    therefore contributes a vector of norm at most sqrt(features), and the sums of squares cost nothing beside the sums:
-    two records that differ by 2 in each feature attain the sensitivity 2 sqrt(features) (docs/notes/estimators.md).
-    Kind: exact.
+    therefore contributes a vector of norm at most sqrt(features), and the sums of squares do not raise the cost of the
+    sums: two records that differ by 2 in each scaled feature attain the sensitivity 2 sqrt(features)
+    (docs/notes/estimators.md). Kind: exact.
 
     Examples
     --------

@@ -182,8 +182,9 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         Whether the model has an intercept.
     epochs : int, optional
         Number of passes over the records, >= 1. None: planned from n, the number of features, epsilon, delta and the
-        parameters above, which are public: at most 500 steps, and fewer where their noise would exceed what the
-        coefficients can be; all steps together read at most 2,000,000 records, unless one epoch reads more.
+        parameters above, which are public: at most 500 steps, and fewer where the norm of the noise of all steps
+        together would exceed 0.4 radius or 2.5; all steps together read at most 2,000,000 records, unless one epoch
+        reads more.
     order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
         Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
         given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
@@ -362,8 +363,9 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         Whether the model has an intercept.
     epochs : int, optional
         Number of passes over the records, >= 1. None: planned from n, the number of features, epsilon, delta and the
-        parameters above, which are public: at most 500 steps, and fewer where their noise would exceed what the
-        coefficients can be; all steps together read at most 2,000,000 records, unless one epoch reads more.
+        parameters above, which are public: at most 500 steps, and fewer where the norm of the noise of all steps
+        together would exceed 0.4 radius or 2.5; all steps together read at most 2,000,000 records, unless one epoch
+        reads more.
     order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
         Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
         given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.

@@ -74,7 +74,7 @@ def observed_logps(model: Any, data: Mapping[str, Any]) -> list[Any]:
         if not depends_on(value, data.values()):
             raise ValueError(
                 f"{variable.name} observes numbers that are not among the columns: pass observed=data[...], so that "
-                "every private number is clipped and paid for"
+                "every private number is clipped and covered by the account"
             )
         try:
             (logp,) = model.logp(vars=[variable], jacobian=False, sum=False)
@@ -112,7 +112,7 @@ def prior_logp(model: Any, data: Mapping[str, Any]) -> Any:
     for variable in model.free_RVs:
         if depends_on(variable, data.values()):
             raise ValueError(
-                f"the prior of {variable.name} depends on the data, which is not paid for: use public numbers"
+                f"the prior of {variable.name} depends on the data, which no account covers: use public numbers"
             )
     try:
         found = model.logp(vars=[*model.free_RVs, *model.potentials], jacobian=True)

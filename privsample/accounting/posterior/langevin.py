@@ -26,13 +26,14 @@ _SHORT = 1e-13  # T times the contraction gap; below it T itself is the bound, l
 class LangevinAccountant(Accountant):
     """The last states of independent Langevin chains x -> x - step_size gradient(x) + sqrt(2 step_size) N(0, I).
 
-    The chains start at a state or distribution that depends on no record. The account is exact for the steps that are
-    made, whatever their number; it does not assume that the chains have converged.
+    The chains start at a state or distribution that depends on no record. The account is an upper bound for the steps
+    that are made, whatever their number; it does not assume that the chains have converged.
 
     Parameters
     ----------
     gradient_sensitivity : float
-        Largest L2 distance G between the gradients of two neighbouring datasets at any state, finite and > 0.
+        Largest L2 distance G between the gradients of the potentials (negative log densities) of two neighbouring
+        datasets at any state, finite and > 0.
     strong_convexity : float
         Strong convexity m of the potential of every dataset, finite and >= 0.
     smoothness : float
@@ -105,7 +106,7 @@ class LangevinAccountant(Accountant):
 
     @property
     def contraction_gap(self) -> float:
-        """The number g = 1 - c, where c = max(|1 - step_size m|, |1 - step_size M|) contracts, rounded down."""
+        """1 - c, rounded down, with the Lipschitz constant c = max(|1 - step_size m|, |1 - step_size M|) of a step."""
         return rounded_down(contraction_gap(self.strong_convexity, self.smoothness, self.step_size))
 
     @cached

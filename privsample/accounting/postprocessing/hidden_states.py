@@ -1,7 +1,7 @@
 """Account of noisy steps of which some read private records, and only the last state is released.
 
 A state starts at a point that depends on no record. Step k = 1, ..., T applies a map with Lipschitz constant c_k, adds
-noise N(0, s_k^2 I) and, optionally, projects onto a convex set. The maps of neighbours differ by at most `moves[k]`.
+noise N(0, sigma_k^2 I) and, optionally, projects onto a convex set. The maps of neighbours differ by at most s_k.
 The release costs as much as one Gaussian mechanism, whose shift is read off the lower convex hull of T + 1 points
 (docs/notes/hidden_states.md). For a single step with a move it is the account of `ContractionAccountant`.
 """
@@ -33,7 +33,7 @@ class HiddenStateAccountant(Accountant):
 
     The state starts at a public point, or at a draw from a public distribution. Every step applies a map, adds Gaussian
     noise and may project onto a convex set. A record may be read by several steps, as in training over many epochs. The
-    privacy loss is at most that of one Gaussian mechanism with shift `shift`.
+    release is mu-GDP with mu = `shift` (Gaussian differential privacy; Dong, Roth and Su 2022).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class HiddenStateAccountant(Accountant):
     constants : tuple of float, length steps
         Lipschitz constant of the map of each step, for every dataset, finite and >= 0. A constant above 1 is allowed.
     diameter : float, default inf
-        Diameter of a convex set onto which every step projects, > 0; +inf without projections.
+        Diameter of a convex set onto which every step projects, > 0, in units of the state; +inf without projections.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
@@ -54,7 +54,7 @@ class HiddenStateAccountant(Accountant):
     Raises
     ------
     ValueError
-        If a number is outside its range, the lengths differ, or no noise hides a move.
+        If a number is outside its range, the lengths differ, or a step with a move and all later steps have no noise.
 
     Notes
     -----
@@ -103,7 +103,7 @@ class HiddenStateAccountant(Accountant):
 
     @property
     def shift(self) -> float:
-        """Mean shift of the equivalent Gaussian mechanism, in standard deviations; 0 if nothing is moved."""
+        """Mean shift mu of the dominating Gaussian mechanism, in standard deviations, rounded up; 0 without moves."""
         return least_shift(self.moves, self.noise_stds, self.constants, self.diameter)
 
     def _bounds(self) -> PrivacyBounds:

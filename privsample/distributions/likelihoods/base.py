@@ -13,10 +13,10 @@ _MOST_SLOPE = 1e250
 
 
 class RegressionLikelihood(ABC):
-    """The likelihood of a target y given a row z: a function of the scores z.w, convex in the coefficients w.
+    """The likelihood of a target y given a row z: a function of the scores z.w, log-concave in the coefficients w.
 
-    The loss of a record is minus its log likelihood. All constants hold for every row of L2 norm at most `norm`, every
-    target, and all coefficients.
+    The loss of a record is minus its log likelihood, and convex in w. All constants hold for every row of L2 norm at
+    most `norm`, every target, and all coefficients.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class RegressionLikelihood(ABC):
 
     @abstractmethod
     def smoothness(self, norm: float) -> float:
-        """An upper bound on the curvature of the loss of one record, rounded up.
+        """An upper bound on the eigenvalues of the Hessian of the loss of one record, rounded up.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class RegressionLikelihood(ABC):
         Returns
         -------
         float
-            The largest eigenvalue of the Hessian.
+            The bound on the largest eigenvalue, in units of 1/(coefficient squared).
         """
 
     @abstractmethod
@@ -60,11 +60,11 @@ class RegressionLikelihood(ABC):
         Returns
         -------
         float
-            The largest norm.
+            The bound on the norm, for a record of weight 1.
         """
 
     def gradient_sensitivity(self, norm: float, relation: Relation, dimension: int = 2) -> float:
-        """The largest L2 distance between the sums of gradients of two neighbouring datasets, rounded up.
+        """An upper bound on the L2 distance between the sums of gradients of two neighbouring datasets, rounded up.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class RegressionLikelihood(ABC):
         Returns
         -------
         float
-            The sensitivity, of records with weight 1.
+            The bound on the distance, for records of weight 1.
 
         Raises
         ------
@@ -178,6 +178,6 @@ def truncated(slopes: FloatArray, clip: float, room: FloatArray) -> FloatArray:
 
     The truncated slope is still nondecreasing in the score, so that the loss remains convex (langevin.md, section 5).
     """
-    with np.errstate(over="ignore"):  # a warning would tell that a row is short
+    with np.errstate(over="ignore"):  # a warning would reveal that a row is short
         limit = np.minimum(clip * room[:, None], _MOST_SLOPE)
     return np.asarray(np.clip(slopes, -limit, limit))

@@ -59,8 +59,8 @@ class RealLikelihood(RegressionLikelihood):
 class HuberLikelihood(RealLikelihood):
     """Huber's loss of the residual (score - y)/noise_std: quadratic up to `threshold`, linear beyond.
 
-    The target may be any number; a missing one counts as 0. Outlying targets have a bounded influence, so that nothing
-    has to be clipped.
+    The target may be any number; a missing one counts as 0. The gradient is bounded by itself, so that nothing has
+    to be clipped.
 
     Parameters
     ----------

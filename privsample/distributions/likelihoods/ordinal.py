@@ -62,7 +62,7 @@ class OrdinalLikelihood(RegressionLikelihood):
         return norm
 
     def slopes(self, scores: FloatArray, targets: FloatArray, room: FloatArray) -> FloatArray:
-        """1 minus the logistic function of each cutpoint next to the category, relative to the score."""
+        """1 - s(upper cutpoint - score) - s(lower cutpoint - score), with the logistic function s."""
         del room
         place = targets.astype(np.intp)
         low, high = self._ends[place][:, None], self._ends[place + 1][:, None]

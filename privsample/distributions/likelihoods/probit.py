@@ -13,8 +13,8 @@ from privsample.distributions.likelihoods.classes import clean_classes, count_cl
 class ProbitLikelihood(RegressionLikelihood):
     """P(y = 1) = Phi(score), with clipped gradients. A target is 1 if it equals 1 and 0 otherwise.
 
-    The gradient of a record is unbounded and therefore clipped, which amounts to another convex loss: Phi has lighter
-    tails than the posterior that is drawn from, where a record contradicts its label strongly.
+    The gradient of a record is unbounded and therefore clipped, which amounts to another convex loss: where a record
+    strongly contradicts its label, the loss grows linearly in the score and not quadratically as the probit loss does.
 
     Parameters
     ----------

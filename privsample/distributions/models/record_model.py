@@ -1,4 +1,4 @@
-"""Base class of PyMC models that are a value: they can be saved, and may name extreme records for audits."""
+"""Base class of PyMC models that can be saved, and may state extreme records for audits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -25,7 +25,18 @@ class RecordModel(Memo, ABC):
 
     @abstractmethod
     def __call__(self, data: Any) -> Any:
-        """Build the model; `data[name]` is the symbolic column `name`. It must not read any data itself."""
+        """Build the model from symbolic columns. It must not read any data itself.
+
+        Parameters
+        ----------
+        data : mapping of str to symbolic array
+            The columns; `data[name]` has shape (n,) or (n, width).
+
+        Returns
+        -------
+        pymc.Model
+            The model, with `observed=data[...]`.
+        """
 
     @property
     @abstractmethod

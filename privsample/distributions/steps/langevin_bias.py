@@ -42,8 +42,8 @@ class LangevinBias:
 
     Notes
     -----
-    Dalalyan and Karagulyan 2019, Theorem 1; docs/notes/langevin.md, section 6. Kind: upper bound for `wasserstein`,
-    exact for Gaussian posteriors for `widening` and `centring`.
+    Dalalyan and Karagulyan 2019, Theorem 1; docs/notes/langevin.md, section 6. Kind: upper bound for `wasserstein`;
+    for Gaussian posteriors `centring` is exact, and `widening` is the exact limit of many steps.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class LangevinBias:
 
     @property
     def largest_start(self) -> float:
-        """The influence of the start in the direction of the smallest curvature, `centring` at m."""
+        """The fraction of the start's distance that is left in the direction of least curvature: `centring` at m."""
         return self.centring(self.strong_convexity)
 
     def widening(self, curvature: float) -> float:
@@ -106,7 +106,7 @@ class LangevinBias:
         Returns
         -------
         float
-            (1 - step_size curvature/2)^(-1/2), exact for a Gaussian posterior; +inf if the chain diverges.
+            (1 - step_size curvature/2)^(-1/2), the limit for a Gaussian posterior; +inf if the chain diverges.
         """
         left = 1.0 - self.step_size * positive(curvature=curvature) / 2.0
         return left**-0.5 if left > 0.0 else math.inf
@@ -168,8 +168,9 @@ def best_step_size(
 def default_steps(strong_convexity: float, smoothness: float, step_size: float | None, *, visits: int) -> int:
     """A public number of steps after which the chain has forgotten its start, unless that takes too long.
 
-    Given a step size, so many that `FORGOTTEN` of the start is left; otherwise 10 (m + M)/m. At most 100,000, and so
-    many that 2e10 numbers are read, `visits` in each step, but at least 100 steps. Raises ValueError for a flat prior.
+    Given a step size, so many that the fraction `FORGOTTEN` of the start is left; otherwise 10 (m + M)/m. At most
+    100,000; fewer, but at least 100, if more than 2e10 numbers would be read, `visits` in each step. Raises ValueError
+    for a flat prior.
     """
     if strong_convexity == 0.0:
         raise ValueError(

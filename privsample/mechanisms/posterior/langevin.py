@@ -53,8 +53,8 @@ class LangevinPosterior(Mechanism):
 
     Each draw is the last state of its own chain, which starts at 0 and makes `steps` steps of gradient descent on the
     negative log posterior, each with Gaussian noise. The account holds for any number of steps and does not assume
-    convergence; `bias` states how far the last state may be from the posterior. The prior is N(0, prior_std^2) for each
-    coefficient and N(0, intercept_std^2) for the intercept.
+    convergence; `bias` states how far the last state may be from the power posterior. The prior is N(0, prior_std^2)
+    for each coefficient and N(0, intercept_std^2) for the intercept.
 
     `release` takes a pair (rows of shape (n, features), targets of shape (n,)), and releases "coefficients", shape
     (draws, features), and "intercept", shape (draws,), unless it is left out; with several classes, the shapes are
@@ -85,7 +85,7 @@ class LangevinPosterior(Mechanism):
     intercept_std : float, optional
         Prior standard deviation of the intercept, > 0, or inf. None leaves the intercept out.
     max_records : int, optional
-        Under AddRemove, a public bound on the number of records, >= 1: the guarantee compares datasets of at most so
+        Under AddRemove, a public bound on the number of records, >= 1: the guarantee compares datasets of at most this
         many records (assumption BOUNDED_SIZE), and larger ones are refused with SchemaError. Must be left out under
         ReplaceOne.
     data_weight : float, default 1.0
@@ -95,11 +95,13 @@ class LangevinPosterior(Mechanism):
     draws : int, default 1
         Number of independent chains, >= 1. The account covers all of them together.
     steps : int, optional
-        Number of steps, >= 1. None chooses 10 (m + M)/m steps, or, with a given step size, enough to reduce the
-        influence of the start to 1 %; at most 100,000, and at most 2e10 numbers are read unless these are 100 steps.
+        Number of steps, >= 1; it must be given with a flat prior. None chooses 10 (m + M)/m steps, or, with a given
+        step size, enough to reduce the influence of the start to 1 %; at most 100,000, and fewer, but at least 100, if
+        more than 2e10 numbers would be read.
     step_size : float, optional
         Step size in units of the prior, > 0 and at most 2/M. None minimises the bound `bias.wasserstein` among the step
-        sizes up to 1/(m + M) that reduce the influence of the start to 1 %; it is 1/(m + M) if none does.
+        sizes up to 1/(m + M) that reduce the influence of the start to 1 %; it is 1/(m + M) if none does, and 1/M for a
+        flat prior.
 
     Raises
     ------
@@ -110,8 +112,10 @@ class LangevinPosterior(Mechanism):
 
     Notes
     -----
-    docs/notes/langevin.md, sections 1 to 5. In units of the prior, m = 1 (0 for a flat prior) and
-    M = 1 + data_weight n beta, with the smoothness beta of the likelihood. Kind: upper bound.
+    docs/notes/langevin.md, sections 1 to 5. In units of the prior, the negative log posterior is m-strongly convex with
+    m = 1 (0 if a prior is flat), and its gradient has the Lipschitz constant M = 1 + data_weight n beta (without the 1
+    if all priors are flat), with the smoothness beta of the likelihood and n records, at most `max_records` under
+    AddRemove. Kind: upper bound.
 
     Examples
     --------
@@ -203,7 +207,7 @@ class LangevinPosterior(Mechanism):
 
     @cached
     def bias(self) -> LangevinBias:
-        """How far the draws may be from the posterior, in units of the prior; not part of the privacy account."""
+        """How far the draws may be from the power posterior, in units of the prior; not part of the account."""
         convexity, weight = float(self._proper.min()), self.data_weight * self._most_records
         smoothness = positive(
             **{

@@ -1,4 +1,4 @@
-"""Langevin draws for a PyMC model of the user: clipped gradients of single records, every step paid for."""
+"""Langevin draws for a PyMC model of the user: clipped gradients of single records, with a charge for every step."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -52,15 +52,16 @@ class LangevinModel(Mechanism):
     `build` takes the columns as symbolic arrays, whose first axis is that of the records, and returns a model with
     `observed=data[...]`. The chain starts at a draw from the prior, or at a public point, and makes `steps` steps
 
-        x <- x + step_size (grad log prior(x) + data_weight sum_i clipped(grad log p(record_i | x))) + N(0, 2 step_size)
+        x <- x + step_size (grad log prior(x) + data_weight sum_i clip(grad log p(record_i | x))) + N(0, 2 step_size I)
 
     in the unconstrained coordinates of PyMC, Jacobians included. The gradient of each record is clipped to L2 norm
     `clip`; one that is not finite counts as 0. Only the last state is released, in constrained coordinates: the free
     variables and the deterministic ones that do not depend on the data, by name, each of shape (draws, ...). Each draw
     is the last state of a chain of its own.
 
-    Every step is paid for, so nothing is assumed about the posterior: not its convexity, and not that the chain has
-    converged. Nothing says that the draws are near the posterior, either: docs/guides/any_pymc_model.md shows when.
+    The account charges every step, so it assumes nothing about the posterior: neither log-concavity nor convergence of
+    the chain. It does not imply that the draws are close to the posterior: docs/guides/any_pymc_model.md shows when
+    they are.
 
     `release` takes a mapping or table with the columns. A record with a missing value, or one that is not a finite
     number, is ignored.
@@ -71,15 +72,16 @@ class LangevinModel(Mechanism):
         Returns the PyMC model. It receives placeholders and must not read private data from elsewhere. A function is
         checked at once. A mechanism with a function cannot be saved; one with a registered RecordModel can.
     columns : mapping of str to RecordColumn
-        The columns of the data by name. They may be left out for a RecordModel, which states them.
+        The columns of the data by name; they may be left out for a RecordModel, which states them.
     relation : ReplaceOne or AddRemove
-        The neighbouring relation. Under ReplaceOne(n), data with another number of records are refused.
+        The neighbouring relation for one record. Under ReplaceOne(n), data with another number of records are refused
+        with SchemaError.
     clip : float
         Largest L2 norm of a record's gradient, in [1e-100, 1e100], in unconstrained coordinates.
     step_size : float
-        Length of a step, finite and > 0.
+        Step size, finite and > 0, in unconstrained coordinates.
     steps : int
-        Number of steps, >= 1.
+        Number of steps of each chain, >= 1.
     data_weight : float, default 1.0
         Weight of each record's log likelihood, in (0, 1] (power posterior).
     batch_probability : float, optional
@@ -106,8 +108,8 @@ class LangevinModel(Mechanism):
 
     Notes
     -----
-    Abadi et al. 2016 (clipped gradients); Balle and Wang 2018 (composition of Gaussian steps); docs/notes/
-    langevin_model.md. Kind: upper bound.
+    Abadi et al. 2016 (clipped gradients); Dong, Roth and Su 2022 (composition of Gaussian steps);
+    docs/notes/langevin_model.md. Kind: upper bound.
 
     Examples
     --------
@@ -234,7 +236,7 @@ class LangevinModel(Mechanism):
 
     @property
     def quantity(self) -> str:
-        """Parameters."""
+        """The label "parameters"."""
         return "parameters"
 
     @property

@@ -58,9 +58,9 @@ def compare_mechanisms(
     -------
     ComparisonTable
         One row for each mechanism, with its calibrated parameter, its error and their standard errors; NaN if it cannot
-        meet the target, with the reason. `best` is the row with the smallest error, `rivals` are those within chance of
-        it, and `statement.sentence` says so in words. If `data` are given, the errors depend on them: the table is then
-        not private.
+        meet the target, with the reason. `best` is the row with the smallest error, `rivals` are those whose excess
+        over it is at most 3 of its standard errors, and `statement.sentence` states this. If `data` are given, the
+        errors depend on them: the table is then not private.
 
     Raises
     ------

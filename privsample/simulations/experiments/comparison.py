@@ -23,12 +23,34 @@ DRAW_ERROR = "mean absolute difference between a released draw and the true para
 class Comparison:
     """One mechanism at the target: what it releases, and its errors with their standard errors over the simulations.
 
-    relative_entropy: mean KL(true posterior || released distribution) in nats, +inf if the released distribution
-    excludes values that the posterior allows. error: mean absolute distance of one released draw from the parameter
-    that made the data (mean over coordinates). floor: the same for one draw of the true posterior. excess: how much
-    larger the error is than the smallest one of the table, over the same simulated data. inference: how the analyst
-    gets the distribution from a noisy statistic. Simulated records are clipped as real ones are, and what that costs is
-    in all numbers. All are NaN if the target cannot be met; `reason` then says why.
+    Simulated records are clipped as real ones are, and all numbers include the error from clipping. All errors are NaN
+    if the target cannot be met; `reason` then says why.
+
+    Parameters
+    ----------
+    name : str
+        Name of the mechanism in the table.
+    parameter : str
+        Name of the calibrated field; "" if there is none.
+    amount : float
+        Value of the calibrated field; NaN if it is no number or the target cannot be met.
+    relative_entropy : float, default nan
+        Mean KL(true posterior || released distribution) in nats, +inf if the released distribution excludes values that
+        the posterior allows. NaN where no posteriors are compared.
+    error : float, default nan
+        Mean error, as `ComparisonTable.error` describes it: for posteriors the absolute distance of one released draw
+        from the parameter that generated the data (mean over coordinates).
+    floor : float, default nan
+        The same for one draw of the true posterior; NaN where no posteriors are compared.
+    reason : str, default ""
+        Why the mechanism is not in the comparison; "" if it is.
+    relative_entropy_standard_error, error_standard_error : float, default nan
+        Standard errors of the two means over the simulations.
+    excess, excess_standard_error : float, default nan
+        Mean difference between this error and the smallest one of the table, over the same simulated data, and its
+        standard error.
+    inference : str, default ""
+        How the analyst derives the posterior from a noisy statistic, such as "noise-aware".
     """
 
     name: str
@@ -65,9 +87,22 @@ class Comparison:
 class ComparisonTable(Sequence[Comparison]):
     """The rows of a comparison in the order of the mechanisms, and the sentence about the smallest error.
 
-    `print(table)` shows the whole table. `title` says what was compared, `error` what the error of a row is,
-    `on_given_data` whether the errors depend on data that the caller passed, so that the table is not private, and
-    `relations` which neighbouring relation each mechanism protects against, if they differ.
+    `print(table)` shows the whole table. `ps.compare` and `ps.compare_mechanisms` make such tables.
+
+    Parameters
+    ----------
+    rows : tuple of Comparison
+        One row for each mechanism.
+    simulations : int
+        Number of simulations over which errors are averaged, >= 1.
+    title : str, default "comparison of mechanisms"
+        What was compared, such as the target.
+    error : str
+        What the error of a row measures, with its unit if it has one; the default is that of posterior draws.
+    on_given_data : bool, default False
+        True if the errors depend on data that the caller passed; then the table is not private.
+    relations : str, default ""
+        The change of the data that each mechanism protects against, if the mechanisms differ in it.
     """
 
     rows: tuple[Comparison, ...]

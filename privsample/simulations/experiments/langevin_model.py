@@ -175,11 +175,11 @@ def _describe(columns: Columns) -> Statement:
             words.append(f"{', '.join(figures)} at ε = {epsilon:g}")
         sentences.append(f"{features:g} features and {n:,.0f} records: {'; '.join(words)}")
     return Statement(
-        "Width of a private draw of the slopes of a logistic regression, divided by the posterior standard deviation, "
-        "and in brackets the root mean square distance of the means in posterior standard deviations, at "
-        f"δ = {DELTA:g} for all draws of a release together. {'. '.join(sentences)}. The noisy sum is that of the same "
-        "number of normal features, whose mean is then inferred with the noise in the model: one release allows any "
-        "number of draws.",
+        "Standard deviation of a private draw of the slopes of a logistic regression, divided by that of the "
+        "posterior, and in brackets the root mean square distance of the means in posterior standard deviations, at "
+        f"δ = {DELTA:g} for all draws of a release together. {'. '.join(sentences)}. The noisy sum is that of as many "
+        "records with the same number of normal features, whose mean is then inferred with the noise in the model: one "
+        "release allows any number of draws.",
         tuple(findings),
     )
 

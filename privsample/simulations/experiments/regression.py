@@ -153,14 +153,14 @@ def _describe(columns: Columns) -> Statement:
             findings += [found, turned]
             below += [f"{epsilon:g}"] if found.compared else []
             above += [f"{epsilon:g}"] if turned.compared else []
-        for word, places in (("less", below), ("more", above)):
+        for word, places in (("lower", below), ("higher", above)):
             if places:
-                sentences.append(f"One Langevin draw has {word} loss than {other} at ε = {join_names(places)}")
+                sentences.append(f"One Langevin draw has a {word} loss than {other} at ε = {join_names(places)}")
     loss = "squared error (targets in [-1, 1])" if classes == 0 else "log loss in nats"
     splits = len(table.select(method=learners.ONE, epsilon=table.select(method=learners.ONE)["epsilon"][0]))
     return Statement(
         f"Held-out {loss} on {task} ({n:g} records, {features:g} features) at δ = {learners.DELTA:g}, mean ± two "
-        f"standard errors over {splits} random splits. {'. '.join(sentences)}. Without privacy or features: "
+        f"standard errors over {splits} random splits. {'. '.join(sentences)}. For comparison: "
         f"{join_names(limits)}. The priors are the estimators' defaults; the penalty of output perturbation is the "
         f"best of {len(learners.WEIGHTS)} in hindsight, which is not private."
         + (
