@@ -42,7 +42,8 @@ def posterior_statement(made: Any, n: int) -> str:
     if weighted:
         first = (
             f"The private posterior gives each record the weight {made.data_weight:.4g}: it treats the {n} records as "
-            f"{n * made.data_weight:.4g}. As a rule, its intervals are wider than those of the posterior, and closer to the prior."
+            f"{n * made.data_weight:.4g}. As a rule, its intervals are wider than those of the posterior, and "
+            "closer to the prior."
         )
     elif narrowed:
         first = (
