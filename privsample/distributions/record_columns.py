@@ -126,8 +126,8 @@ class RecordColumn:
         """
         found = self._numbers(column)
         unnamed = (found == _NO_NAME) if self.names else np.zeros(found.shape, dtype=bool)
-        infinite = np.isinf(found).reshape(len(found), -1).any(axis=1)
-        missing = np.isnan(found).reshape(len(found), -1).any(axis=1)
+        within = tuple(range(1, found.ndim))
+        infinite, missing = np.isinf(found).any(axis=within), np.isnan(found).any(axis=within)
         counts = {
             "not among the names": int(unnamed.sum()),
             "missing or not a number": int(missing.sum()),

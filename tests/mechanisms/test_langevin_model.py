@@ -285,6 +285,8 @@ def test_invalid_entries_are_counted_by_reason():
     rows = [[1.0, 2.0], [np.nan, np.inf], [np.inf, 0.0], [0.0, np.nan]]
     assert ps.RecordColumn(width=2).count_invalid(rows) == {"missing or not a number": 2, "not finite": 1}
     assert ps.RecordColumn().count_invalid([-1.0, 1e300]) == {}
+    assert ps.RecordColumn().count_invalid(np.empty(0)) == names.count_invalid([]) == {}
+    assert ps.RecordColumn(width=2).count_invalid(np.empty((0, 2))) == {}
 
 
 def test_columns_of_names_and_bounds():
