@@ -306,7 +306,9 @@ def _relation(parts: Mapping[str, Any], written: Callable[[str], str]) -> Relati
         case "add-remove", int():
             raise ValueError(f"{written('n')} must be left out under add-remove, where it is not public")
         case None, None if "unit" not in parts:
-            raise ValueError(f"the relation is missing: give {written('n')} where it is public, or add-remove")
+            word = written("relation")
+            other = f"{word}{' ' if word.startswith('-') else '='}add-remove"
+            raise ValueError(f"the relation is missing: give {written('n')} where it is public, or {other}")
     return AddRemove(unit=parts.get("unit", "record"))
 
 

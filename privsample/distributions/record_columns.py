@@ -12,6 +12,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 
+_NO_NAME = -1.0  # the code of a text that is none of the names
 _MOST_INTEGER = 2.0**53  # larger floats are not converted to 64-bit integers exactly, or not at all
 
 
@@ -95,10 +96,44 @@ class RecordColumn:
         SchemaError
             If the column has another shape or type.
         """
+        found = self._numbers(column)
+        return np.where(found == _NO_NAME, np.nan, found) if self.names else found
+
+    def _numbers(self, column: Any) -> FloatArray:
+        """The column as floats, where a text that is no name is `_NO_NAME`. Raises SchemaError."""
         if self.width is not None:
             return table(column, self.width)
-        found = np.concatenate([np.empty(0), *chunks(codes_of_names(column, self.names))])
-        return np.where(found == -1.0, np.nan, found) if self.names else found
+        return np.concatenate([np.empty(0), *chunks(codes_of_names(column, self.names))])
+
+    def count_invalid(self, column: Any) -> dict[str, int]:
+        """Count the invalid entries by reason. For the curator only.
+
+        Parameters
+        ----------
+        column : array of shape (n,) or (n, width)
+            The column, as it was passed to `release`.
+
+        Returns
+        -------
+        dict of str to int
+            The numbers of records whose entry is "not among the names", "missing or not a number", or "not finite"
+            (one reason for each record, the first of these); reasons without records are left out.
+
+        Raises
+        ------
+        SchemaError
+            If the column has another shape or type.
+        """
+        found = self._numbers(column)
+        unnamed = (found == _NO_NAME) if self.names else np.zeros(found.shape, dtype=bool)
+        within = tuple(range(1, found.ndim))
+        infinite, missing = np.isinf(found).any(axis=within), np.isnan(found).any(axis=within)
+        counts = {
+            "not among the names": int(unnamed.sum()),
+            "missing or not a number": int(missing.sum()),
+            "not finite": int((infinite & ~missing).sum()),
+        }
+        return {reason: count for reason, count in counts.items() if count}
 
     def clean(self, numbers: FloatArray) -> NDArray[Any]:
         """Apply the public rule to finite numbers.

@@ -58,6 +58,11 @@ class FreeParameter:
         Fields that replace the caller's during the search, for choices that do not affect the account.
     account : function of (mechanism), optional
         The account that the search reads. By default the mechanism's `accountant`.
+    if_given : str, default ""
+        What the search determines and what to do instead, for the error that is raised if the caller passes the field.
+    allowed : function of (fields), optional
+        The largest amount that the other fields allow, for "largest". The search tries none above it, nor above
+        `upper`.
 
     Examples
     --------
@@ -78,6 +83,8 @@ class FreeParameter:
     limit: Callable[[Fields], Accountant] | None = None
     trial: Fields = field(default_factory=dict)
     account: Callable[[Any], Accountant] = _accountant
+    if_given: str = ""
+    allowed: Callable[[Fields], float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("name", "decides"):
@@ -124,18 +131,19 @@ def _found(
     def build(amount: float) -> M:
         return cls(**(own | dict(free.trial) | {free.decides: free.value(amount, known)}))
 
-    found = _searched(free, build, target)
+    upper = free.upper if free.allowed is None else min(free.upper, free.allowed(known))
+    found = _searched(free, build, target, upper)
     return cls(**(own | {free.decides: getattr(found, free.decides)})) if free.trial else found
 
 
-def _searched(free: FreeParameter, build: Callable[[float], M], target: Target) -> M:
+def _searched(free: FreeParameter, build: Callable[[float], M], target: Target, upper: float) -> M:
     match free.direction:
         case "largest":
-            return largest(build, free.account, target, most=free.upper, advice=free.advice)
+            return largest(build, free.account, target, most=upper, advice=free.advice)
         case "smallest":
             return smallest(build, free.account, target, advice=free.advice)
         case "fewest":
-            return _fewest(build, free.account, target, most=free.upper, advice=free.advice)
+            return _fewest(build, free.account, target, most=upper, advice=free.advice)
 
 
 def _fewest(
@@ -178,6 +186,8 @@ def _complete(cls: type, free: FreeParameter | None, given: Fields) -> Fields:
     if found is not None:
         words += f"; calibrate determines {found}"
     for name in given:
+        if free is not None and name == found and free.if_given:
+            raise TypeError(f"{name} must be left out of calibrate: {free.if_given}")
         if name not in allowed and name not in options:
             raise TypeError(f"{name} must be left out of calibrate: {words}")
     complete = dict(options)

@@ -54,7 +54,8 @@ class Subsampled(Wrapper):
     `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`. If
     the base needs a record and the sample is empty, the base gets one missing record, which its public rule replaces.
     `calibrate(base=..., target=...)` keeps the base, and chooses the largest `rate` of `PoissonSampling` that meets the
-    target; to keep a scheme, calibrate the base instead.
+    target. To keep a scheme, search for the base's parameter by the account of the subsampled mechanism, as
+    docs/mechanisms/Subsampled.md shows.
 
     Parameters
     ----------
@@ -93,7 +94,16 @@ class Subsampled(Wrapper):
     scheme: Scheme
     relation: Relation | None = None
     free_parameters = (
-        FreeParameter(name="rate", decides="scheme", value=_poisson, advice="the base itself must cost less"),
+        FreeParameter(
+            name="rate",
+            decides="scheme",
+            value=_poisson,
+            advice="the base itself must cost less",
+            if_given=(
+                "calibrate keeps the base and chooses the scheme, PoissonSampling with the largest rate that meets the "
+                "target; to keep the scheme, search for the base's parameter, as docs/mechanisms/Subsampled.md shows"
+            ),
+        ),
     )
     _kernel_advice: ClassVar[str] = (
         "as it samples records, apply the kernel inside: Subsampled(base=MarkovKernel(...), ...)"

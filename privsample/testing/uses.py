@@ -140,7 +140,8 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
     if free.value is not _THE_AMOUNT_ITSELF:
         return  # the amount may be on another scale with the opposite direction
     better = chosen >= mine * (1 - 1e-6) if free.direction == "largest" else chosen <= mine * (1 + 1e-6)
-    tight = free.direction == "fewest" or chosen == free.upper or cost >= 0.99 * target.epsilon
+    ended = chosen == free.upper or free.allowed is not None  # another limit than the target may end the search
+    tight = free.direction == "fewest" or ended or cost >= 0.99 * target.epsilon
     require(
         better and tight,
         f"{asked}gave {free.decides} = {chosen!r}, which costs epsilon = {cost:.6g}; the mechanism's own "

@@ -38,6 +38,14 @@ def test_the_start():
     assert own.widening(20.0) == math.inf
 
 
+def test_the_statement_says_what_is_left_of_the_start():
+    assert "After 20 steps of size 0.1, at most 12.2 %" in bias(0.1, steps=20).statement()
+    assert "factor of at most 1.118" in bias(0.1, steps=20).statement()
+    assert "give more steps" not in bias(0.1, steps=20).statement()
+    assert "hardly left its start" in bias(0.1, steps=1).statement()
+    assert "diverges" in bias(0.6, steps=1).statement()
+
+
 def test_no_bound_is_known():
     assert bias(0.41).wasserstein == math.inf  # above 2/(m + M)
     assert bias(0.1, m=0.0).wasserstein == math.inf

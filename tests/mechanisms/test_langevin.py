@@ -486,3 +486,26 @@ def test_a_likelihood_of_your_own_states_its_constants():
     records = data(np.random.default_rng(1))
     one, other = (each.release(records, rng=np.random.default_rng(2))["coefficients"] for each in (mechanism, same))
     assert np.allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
+def test_calibrate_takes_the_step_size_that_it_chose(by):
+    fields = {"likelihood": ps.LogisticLikelihood(), "features": 2, "norm": 1.0, "relation": ps.ReplaceOne(400)}
+    fields |= {"by": by, "target": ps.DP(1, 1e-6), "prior_std": 2.0}
+    chosen = ps.LangevinPosterior.calibrate(**fields)
+    with pytest.raises(ValueError, match="step_size must be at most 2/smoothness"):
+        dataclasses.replace(
+            chosen, step_size=chosen.bias.step_size, data_weight=1.0, prior_weight=1.0, steps=chosen.bias.steps
+        )
+    again = ps.LangevinPosterior.calibrate(**fields, step_size=chosen.bias.step_size, steps=chosen.bias.steps)
+    assert getattr(again, by) == pytest.approx(getattr(chosen, by), rel=1e-6)
+    assert again.accountant.epsilon(1e-6) <= 1.0
+
+
+def test_calibrate_stops_at_the_weight_that_the_step_size_allows():
+    fields = {"likelihood": ps.LogisticLikelihood(), "features": 2, "norm": 1.0, "relation": ps.ReplaceOne(400)}
+    found = ps.LangevinPosterior.calibrate(**fields, steps=5, step_size=0.05, target=ps.DP(1000, 1e-6))
+    assert found.bias.smoothness * 0.05 == pytest.approx(2.0, rel=1e-9)
+    assert found.accountant.epsilon(1e-6) < 1000
+    with pytest.raises(ValueError, match="step_size must be at most 2/smoothness"):
+        ps.LangevinPosterior.calibrate(**fields, steps=5, step_size=3.0, target=ps.DP(1, 1e-6))

@@ -270,7 +270,23 @@ def test_invalid_records_are_ignored(rng):
     first = mechanism.release(some, rng=np.random.default_rng(1))["theta"]
     other = replace(mechanism, relation=ps.AddRemove()).release({"y": [1.0]}, rng=np.random.default_rng(1))["theta"]
     assert (first == other).all()
-    assert mechanism.validate(some).facts == {"ignored: not a finite number": 3}
+    assert mechanism.validate(some).facts == {
+        "y: missing or not a number": 2,
+        "y: not finite": 1,
+        "records ignored, because an entry is invalid": 3,
+    }
+
+
+def test_invalid_entries_are_counted_by_reason():
+    names = ps.RecordColumn(names=("no", "yes"))
+    column = ["yes", "perhaps", "", None, np.inf, 1, 7]
+    assert names.count_invalid(column) == {"not among the names": 1, "missing or not a number": 2, "not finite": 1}
+    assert np.isnan(names.read(column)).sum() + np.isinf(names.read(column)).sum() == 4
+    rows = [[1.0, 2.0], [np.nan, np.inf], [np.inf, 0.0], [0.0, np.nan]]
+    assert ps.RecordColumn(width=2).count_invalid(rows) == {"missing or not a number": 2, "not finite": 1}
+    assert ps.RecordColumn().count_invalid([-1.0, 1e300]) == {}
+    assert ps.RecordColumn().count_invalid(np.empty(0)) == names.count_invalid([]) == {}
+    assert ps.RecordColumn(width=2).count_invalid(np.empty((0, 2))) == {}
 
 
 def test_columns_of_names_and_bounds():

@@ -306,3 +306,9 @@ def test_samples_of_a_size_without_an_account_are_refused():
 def test_parts_and_conversions_of_an_own_scheme_are_checked(fields, error, words):
     with pytest.raises(error, match=words):
         Subsampled(base=SUM, scheme=OwnScheme(**fields))
+
+
+def test_calibrate_says_what_it_chooses():
+    base = GaussianSum(bounds=(0, 1), noise_std=2)
+    with pytest.raises(TypeError, match=r"scheme must be left out.*largest rate.*to keep the scheme, search"):
+        Subsampled.calibrate(base=base, scheme=PoissonSampling(rate=0.1), target=DP(1, 1e-6))

@@ -11,6 +11,7 @@ TARGET = ps.DP(epsilon=0.5, delta=0)
 COLOURS = {"candidates": ("red", "green", "blue"), "utility": ps.CountUtility()}
 GRAPH = ps.ProfileGraph(profiles={"a": (0.7, 0.2, 0.1), "b": (0.2, 0.5, 0.3)}, edges=[("a", "b")])
 LOSS = ps.LogisticLoss(features=2, norm=1, radius=5, penalty=0.01, intercept=False)
+REGRESSION = {"features": 2, "norm": 1, "prior_std": 2}
 CHAIN = {"states": 2, "categories": (3,), "entries": (60, 60, 60), "sweeps": 10}
 NETWORK = {"categories": (2, 3), "edges": ((0, 1),), "n": 100, "sweeps": 10, "scale": 1}
 RESPONSES = (
@@ -30,6 +31,7 @@ CASES = {
         (
             ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=2),
             ps.NoisyProjectedSGD(loss=LOSS, n=300, rate=0.5, noise_std=1),
+            ps.LangevinPosterior(likelihood=ps.LogisticLikelihood(), relation=ps.ReplaceOne(300), **REGRESSION),
         ),
         ps.DP(2, 1e-5),
     ),
@@ -163,6 +165,8 @@ def test_a_target_out_of_reach_is_a_row_with_a_reason():
 
 
 OTHER = ps.PermuteAndFlip(candidates=("red", "green"), utility=ps.CountUtility(), rate=1)
+RECORDS = REGRESSION | {"relation": ps.ReplaceOne(200)}
+COUNTS = ps.LangevinPosterior(likelihood=ps.PoissonLikelihood(max_count=5, clip=2), **RECORDS)
 STATED = ps.StatedUtility(sensitivity=1, function=len)
 ERRORS = {
     "one": ([RESPONSES[0]], {}, ValueError, "must be at least two, got 1 mechanism"),
@@ -175,6 +179,14 @@ ERRORS = {
               "equally many codes, got 2 and 3"),
     "model": ([RESPONSES[0], ps.DirectPosterior(model=ps.BetaBernoulli(6, 12), n=9)], {}, TypeError,
               "with compare.model="),
+    "estimator": ([RESPONSES[0], ps.PrivateLogisticRegression()], {}, TypeError,
+                  r"estimator PrivateLogisticRegression: pass estimator.mechanism_for\(n, features\)"),
+    "likelihood": ({"a": COUNTS, "b": ps.LangevinPosterior(likelihood=ps.LogisticLikelihood(), **RECORDS)}, {},
+                   TypeError, "must be LogisticLikelihood.* got PoissonLikelihood"),
+    "sizes": ([ps.LangevinPosterior(likelihood=ps.LogisticLikelihood(), **RECORDS), CASES["labels"][0][0]], {},
+              ValueError, "the same n and features"),
+    "pymc": ([RESPONSES[0], ps.LangevinModel(ps.NormalMeanModel(), relation=ps.AddRemove(), clip=1, step_size=1,
+                                             steps=1)], {}, TypeError, "simulated from its prior"),
     "target": (RESPONSES, {"target": 1}, TypeError, "target must be"),
     "rng": (RESPONSES, {"rng": 1}, TypeError, "rng must be"),
     "simulations": (RESPONSES, {"simulations": 0}, ValueError, "simulations must be at least 1"),
@@ -193,6 +205,15 @@ def test_one_clear_error(case):
     mechanisms, more, kind, message = ERRORS[case]
     with pytest.raises(kind, match=message):
         ps.compare_mechanisms(mechanisms, **({"target": TARGET, "simulations": 2} | more))
+
+
+def test_langevin_chains_with_a_public_bound_are_compared():
+    """Under AddRemove the simulated data hold as many records as the bound allows."""
+    bounded = REGRESSION | {"likelihood": ps.LogisticLikelihood(), "relation": ps.AddRemove(), "max_records": 300}
+    mechanisms = {"bounded": ps.LangevinPosterior(intercept_std=1, **bounded), "exact": CASES["labels"][0][0]}
+    table = ps.compare_mechanisms(mechanisms, target=ps.DP(2, 1e-5), simulations=3, rng=np.random.default_rng(1))
+    assert np.isfinite([row.error for row in table]).all()
+    assert "one record is replaced" in table.relations
 
 
 def test_each_question_takes_its_own_mechanisms():

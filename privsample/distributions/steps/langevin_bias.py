@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from privsample._checks import FloatArray, nonnegative, positive, positive_integer
+from privsample._checks import FloatArray, count_noun, nonnegative, positive, positive_integer
 from privsample._value import frozen_value, set_fields
 
 FORGOTTEN = 0.01  # default numbers of steps reduce the influence of the start to this fraction
@@ -18,7 +18,11 @@ class LangevinBias:
     """The distance of the last state of a Langevin chain from the posterior, in units of the prior.
 
     It concerns utility only: the privacy account holds for every number of steps and does not use it. All quantities
-    are computed from public parameters, and hold for every dataset.
+    are computed from public parameters, and hold for every dataset. `statement()` says the most important ones:
+    `largest_start`, the fraction of the distance between the start and the posterior mean that may be left, and
+    `largest_widening`, the largest factor by which draws are too wide. `wasserstein` bounds the whole distance;
+    `centring(curvature)` and `widening(curvature)` hold for one direction. Where `largest_start` is near 1, the chain
+    has not moved, and its draws say nothing about the posterior: give more steps.
 
     Parameters
     ----------
@@ -53,6 +57,8 @@ class LangevinBias:
     ... )
     >>> round(bias.wasserstein, 2), round(bias.widening(1.0), 4)
     (0.56, 1.0025)
+    >>> round(bias.largest_start, 4), round(bias.largest_widening, 4)
+    (0.0, 1.0025)
     """
 
     strong_convexity: float
@@ -94,6 +100,29 @@ class LangevinBias:
     def largest_start(self) -> float:
         """The fraction of the start's distance that is left in the direction of least curvature: `centring` at m."""
         return self.centring(self.strong_convexity)
+
+    def statement(self) -> str:
+        """What is left of the start, and how far the draws are too wide, in words.
+
+        Returns
+        -------
+        str
+            A sentence about each, and advice where more than half of the start may be left.
+        """
+        left, wide = self.largest_start, self.largest_widening
+        steps = f"{count_noun(self.steps, 'step')} of size {self.step_size:.3g}"
+        found = (
+            f"After {steps}, at most {100.0 * left:.3g} % of the distance between the start and the posterior mean is "
+            "left. In the direction with the largest possible curvature "
+        )
+        if math.inf in (left, wide):
+            return f"With {steps}, the chain diverges where the curvature is the largest possible: take smaller steps."
+        found += f"the draws are wider than the posterior by a factor of at most {wide:.4g}."
+        if left > 0.5:
+            found += (
+                " The chain has hardly left its start, so the draws say little about the posterior: give more steps."
+            )
+        return found
 
     def widening(self, curvature: float) -> float:
         """Ratio of the standard deviation after many steps to that of the posterior, in a direction of this curvature.

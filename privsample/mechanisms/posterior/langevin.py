@@ -1,7 +1,8 @@
 """Posterior draws of a regression by Langevin chains, whose account needs no convergence."""
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -45,6 +46,36 @@ from privsample.relations import AddRemove, ReplaceOne, check_single_record_rela
 
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 _UP = 1.0 + 2.0**-49  # bounds the relative rounding error of a few products
+_LEAST_WEIGHT = 1e-12  # where a search for a weight that allows a step size ends
+
+
+def _largest_data_weight(fields: Mapping[str, Any]) -> float:
+    """The largest data weight in (0, 1] for which a given step size is at most 2/M; 1 without one, or if none is."""
+    return _largest_amount(fields, lambda amount: {"data_weight": amount})
+
+
+def _largest_prior_divisor(fields: Mapping[str, Any]) -> float:
+    """The same for the inverse of the prior weight."""
+    return _largest_amount(fields, lambda amount: {"prior_weight": 1.0 / amount})
+
+
+def _largest_amount(fields: Mapping[str, Any], weight: Callable[[float], dict[str, float]]) -> float:
+    """The largest amount in (0, 1] whose weight allows the step size; the smoothness M increases with the amount."""
+    step_size = fields["step_size"]
+    if step_size is None:
+        return 1.0
+    step_size, chosen = positive(step_size=step_size), dict(fields) | {"step_size": None, "steps": 1}
+
+    def is_allowed(amount: float) -> bool:
+        return bool(step_size * LangevinPosterior(**chosen | weight(amount)).bias.smoothness <= 2.0 * (1.0 - 1e-12))
+
+    if is_allowed(1.0) or not is_allowed(_LEAST_WEIGHT):
+        return 1.0  # if no weight allows the step size, building the mechanism says so
+    low, high = math.log(_LEAST_WEIGHT), 0.0
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_allowed(math.exp(middle)) else (low, middle)
+    return math.exp(low)
 
 
 @frozen_value
@@ -53,8 +84,10 @@ class LangevinPosterior(Mechanism):
 
     Each draw is the last state of its own chain, which starts at 0 and makes `steps` steps of gradient descent on the
     negative log posterior, each with Gaussian noise. The account holds for any number of steps and does not assume
-    convergence; `bias` states how far the last state may be from the power posterior. The prior is N(0, prior_std^2)
-    for each coefficient and N(0, intercept_std^2) for the intercept.
+    convergence; `bias` states how far the last state may be from the power posterior. A data weight that `calibrate`
+    finds for chains that may stay near their start (`bias.largest_start` near 1) says nothing about a posterior: give
+    more `steps`, for which the data weight falls. The prior is N(0, prior_std^2) for each coefficient and
+    N(0, intercept_std^2) for the intercept.
 
     `release` takes a pair (rows of shape (n, features), targets of shape (n,)), and releases "coefficients", shape
     (draws, features), and "intercept", shape (draws,), unless it is left out; with several classes, the shapes are
@@ -99,9 +132,10 @@ class LangevinPosterior(Mechanism):
         step size, enough to reduce the influence of the start to 1 %; at most 100,000, and fewer, but at least 100, if
         more than 2e10 numbers would be read.
     step_size : float, optional
-        Step size in units of the prior, > 0 and at most 2/M. None minimises the bound `bias.wasserstein` among the step
-        sizes up to 1/(m + M) that reduce the influence of the start to 1 %; it is 1/(m + M) if none does, and 1/M for a
-        flat prior.
+        Step size in units of the prior, > 0 and at most 2/M; `calibrate` searches among the data weights (or prior
+        weights) for which a given one is allowed. None minimises the bound `bias.wasserstein` among the step sizes up
+        to 1/(m + M) that reduce the influence of the start to 1 %; it is 1/(m + M) if none does, and 1/M for a flat
+        prior.
 
     Raises
     ------
@@ -146,8 +180,8 @@ class LangevinPosterior(Mechanism):
     steps: int | None = None
     step_size: float | None = None
     free_parameters = (
-        FreeParameter(name="data_weight", advice=_ADVICE),
-        FreeParameter(name="prior_weight", value=inverse, advice=_ADVICE),
+        FreeParameter(name="data_weight", advice=_ADVICE, allowed=_largest_data_weight),
+        FreeParameter(name="prior_weight", value=inverse, advice=_ADVICE, allowed=_largest_prior_divisor),
     )
     _checks_entropy: ClassVar[bool] = True
     command = CommandLine(

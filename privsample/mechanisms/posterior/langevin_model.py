@@ -338,12 +338,17 @@ class LangevinModel(Mechanism):
         return langevin_step(states, drift, self.step_size, noise)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count the records that the public rule changes or ignores, for the curator only. Raises SchemaError."""
+        """Count the records that the public rule changes or ignores, for the curator only. Raises SchemaError.
+
+        Gradients depend on the state of the chain; those that `clip` shortens are not counted.
+        """
         self._check_start()
         numbers = self._read(data)
         _, invalid = clean_records(self._columns, numbers)
         facts = {f"{name}: moved to the bounds": column.changed(numbers[name]) for name, column in self._columns}
-        facts["ignored: not a finite number"] = invalid
+        for name, column in self._columns:
+            facts |= {f"{name}: {reason}": count for reason, count in column.count_invalid(data[name]).items()}
+        facts["records ignored, because an entry is invalid"] = invalid
         size = len(next(iter(numbers.values())))
         return CuratorNotes(
             title=f"{count_noun(size, 'record')} with the columns {', '.join(self.columns)}",

@@ -33,8 +33,9 @@ def compare_mechanisms(
 
     Each mechanism is calibrated to the target. All of them then release from the same data, and the errors are
     compared in pairs. Mechanisms answer the same question if they select from the same candidates, release codes whose
-    frequencies are estimated, predict labels (logistic posterior, or gradient descent with a logistic loss), predict
-    categories (private Gibbs samplers with noise or with tempered updates), or release a noisy statistic or sum.
+    frequencies are estimated, predict labels (`LogisticPosterior`, `LangevinPosterior` with `LogisticLikelihood`, or
+    gradient descent with a logistic loss), predict categories (private Gibbs samplers with noise or with tempered
+    updates), or release a noisy statistic or sum. For an estimator, pass `estimator.mechanism_for(n, features)`.
 
     Parameters
     ----------
@@ -212,17 +213,27 @@ def _named(mechanisms: Any) -> dict[str, Any]:
                 )
             found[name] = made
     for made in found.values():
-        if not isinstance(made, Mechanism):
-            raise TypeError(f"mechanisms must be mechanisms, got {type(made).__name__}")
+        _check_mechanism(made)
     if len(found) < 2:
         raise ValueError(f"mechanisms must be at least two, got {count_noun(len(found), 'mechanism')}")
     return found
 
 
+def _check_mechanism(made: Any) -> None:
+    """Raise TypeError unless it is a mechanism, and say how to get one from an estimator."""
+    if isinstance(made, Mechanism):
+        return
+    name = type(made).__name__
+    if hasattr(made, "mechanism_for"):
+        raise TypeError(
+            f"mechanisms must be mechanisms, got the estimator {name}: pass estimator.mechanism_for(n, features)"
+        )
+    raise TypeError(f"mechanisms must be mechanisms, got {name}")
+
+
 def _name(made: Any) -> str:
     """The name on the command line, with the calibrated parameter if the class has several."""
-    if not isinstance(made, Mechanism):
-        raise TypeError(f"mechanisms must be mechanisms, got {type(made).__name__}")
+    _check_mechanism(made)
     free = _free_parameter(made)
     several = free is not None and len(made.free_parameters) > 1
     return f"{command_name(type(made))}:{free.name}" if free is not None and several else command_name(type(made))

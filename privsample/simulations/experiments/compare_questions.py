@@ -8,9 +8,12 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample.distributions.domains import Domain
+from privsample.distributions.likelihoods.logistic import LogisticLikelihood
 from privsample.distributions.steps.losses import LogisticLoss
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.glm import LogisticPosterior
+from privsample.mechanisms.posterior.langevin import LangevinPosterior
+from privsample.mechanisms.posterior.langevin_model import LangevinModel
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.selection.exponential import CandidateSelection
@@ -143,24 +146,28 @@ class LabelQuestion(Question):
     """What the labels of new records are; the error is the log loss of the predicted probabilities."""
 
     error = "mean log loss (nats) of the labels of held-out records"
-    kinds = (LogisticPosterior, NoisyProjectedSGD)
+    kinds = (LogisticPosterior, LangevinPosterior, NoisyProjectedSGD)
     held_out = True
 
     def takes(self, mechanism: Any) -> bool:
-        """Stochastic gradient descent predicts probabilities with a logistic loss only."""
-        logistic = not isinstance(mechanism, NoisyProjectedSGD) or isinstance(mechanism.loss, LogisticLoss)
-        return super().takes(mechanism) and logistic
+        """Langevin chains and gradient descent answer it with a logistic likelihood or loss."""
+        match mechanism:
+            case NoisyProjectedSGD():
+                return isinstance(mechanism.loss, LogisticLoss)
+            case LangevinPosterior():
+                return isinstance(mechanism.likelihood, LogisticLikelihood)
+        return super().takes(mechanism)
 
     def check(self, mechanisms: Sequence[Any]) -> None:
         """All must take as many records of the same form."""
-        forms = {(one.n, _features(one)) for one in mechanisms}
+        forms = {(_size(one), _features(one)) for one in mechanisms}
         if len(forms) > 1:
             raise ValueError(f"the mechanisms must have the same n and features, got {sorted(forms)}")
 
     def simulate(self, mechanisms: Sequence[Any], rng: np.random.Generator) -> tuple[list[Any], Any]:
         """Rows uniform in directions and of the largest length, with labels of random coefficients."""
         first = mechanisms[0]
-        size, features, norm = first.n, _features(first), _norm(first)
+        size, features, norm = _size(first), _features(first), _norm(first)
         rows = rng.standard_normal((size + _HELD_OUT, features))
         rows *= norm / np.linalg.norm(rows, axis=1, keepdims=True)
         coefficients = rng.standard_normal(features) * 4.0 / norm  # scores of a standard deviation of 4/sqrt(features)
@@ -178,12 +185,17 @@ class LabelQuestion(Question):
         return float(-log_likelihood.mean())
 
 
+def _size(mechanism: Any) -> int:
+    """The public number of records, or the public bound on it."""
+    return int(mechanism._most_records if isinstance(mechanism, LangevinPosterior) else mechanism.n)
+
+
 def _features(mechanism: Any) -> int:
-    return int(mechanism.features if isinstance(mechanism, LogisticPosterior) else mechanism.loss.features)
+    return int(mechanism.loss.features if isinstance(mechanism, NoisyProjectedSGD) else mechanism.features)
 
 
 def _norm(mechanism: Any) -> float:
-    return float(mechanism.norm if isinstance(mechanism, LogisticPosterior) else mechanism.loss.norm)
+    return float(mechanism.loss.norm if isinstance(mechanism, NoisyProjectedSGD) else mechanism.norm)
 
 
 class NoiseQuestion(Question):
@@ -194,7 +206,8 @@ class NoiseQuestion(Question):
 
     def takes(self, mechanism: Any) -> bool:
         """Mechanisms that release a noisy copy; those that do not are refused by `error_of`."""
-        return super().takes(mechanism) and getattr(mechanism, "model", None) is None
+        posterior = isinstance(mechanism, LangevinPosterior | LangevinModel)
+        return super().takes(mechanism) and not posterior and getattr(mechanism, "model", None) is None
 
     def simulate(self, mechanisms: Sequence[Any], rng: np.random.Generator) -> tuple[list[Any], Any]:
         """Columns uniform over their bounds, rows normal, and statistics normal in units of their sensitivity."""
@@ -234,6 +247,17 @@ def _noiseless(mechanism: Any, rng: np.random.Generator) -> Any:
 
 
 def _refusal(mechanism: Any) -> str:
+    if isinstance(mechanism, LangevinPosterior):
+        return (
+            "likelihood must be LogisticLikelihood(...) where a LangevinPosterior is compared, by the log loss of "
+            f"labels, got {type(mechanism.likelihood).__name__}: release other regressions from simulated data, and "
+            "compare their predictions of further records"
+        )
+    if isinstance(mechanism, LangevinModel):
+        return (
+            "LangevinModel answers none of the questions that can be compared: release it from data that are simulated "
+            "from its prior, and compare the draws with the parameters that were simulated"
+        )
     return (
         f"{type(mechanism).__name__} answers none of the questions that can be compared: a noisy statistic or sum, a "
         "selection, frequencies of codes, labels, or categories of new records; posterior mechanisms are compared by "
