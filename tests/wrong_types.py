@@ -129,7 +129,7 @@ def instances() -> dict[type, Any]:
         ps.LangevinBias(strong_convexity=1, smoothness=2, step_size=0.1, steps=3, dimension=2, start_distance=1),
         *(ps.ProbitLikelihood(clip=1), ps.SoftmaxLikelihood(classes=3), ps.OrdinalLikelihood(cutpoints=(-1.0, 1.0))),
         *(ps.HuberLikelihood(threshold=1), ps.NormalLikelihood(noise_std=1, clip=1)),
-        ps.PoissonLikelihood(max_count=5, clip=2),
+        *(ps.PoissonLikelihood(max_count=5, clip=2), ps.LogisticModel(features=2)),
     )
     found: dict[type, Any] = {}
     _walk((list(catalogue().values()), _mechanisms()[0].worst_neighbours(), further), found)

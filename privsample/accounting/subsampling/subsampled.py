@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample._checks import nonnegative_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
@@ -205,8 +206,9 @@ class SubsampledAccountant(Accountant):
         Parameters
         ----------
         size : int
-            Number of records in the sample.
+            Number of records in the sample, >= 0.
         """
+        size = nonnegative_integer(size=size)
         sizes = {part.sizes for parts in self._alternatives for part in parts}
         if size == 0 or not isinstance(self.base.relation, ReplaceOne):
             return
