@@ -93,11 +93,12 @@ def short_chain(made: Any) -> str:
         return ""
     bias = made.bias
     wanted = 10.0 * (bias.strong_convexity + bias.smoothness) / bias.strong_convexity
+    curvature = -np.expm1(np.log(SHORT) / bias.steps) / bias.step_size  # of the direction that keeps the share SHORT
     return (
-        f"The chains may be too short: after {bias.steps} Langevin steps from 0, up to "
-        f"{100 * bias.largest_start:.0f} % of the distance between 0 and the mean of a Gaussian posterior remains. "
-        "Coefficients about which the records say little are then too close to 0, and their intervals too narrow; "
-        f"about {wanted:,.0f} steps would suffice for every coefficient"
+        f"The chains may be too short: after {bias.steps} Langevin steps from 0, more than {SHORT:.0%} of the distance "
+        "between 0 and the mean of a Gaussian posterior remains for coefficients whose posterior standard deviation is "
+        f"above {curvature**-0.5:.2g} times that of the prior. These are then too close to 0, and their intervals too "
+        f"narrow; about {float(f'{wanted:.2g}'):,.0f} steps would suffice for every coefficient"
     )
 
 
