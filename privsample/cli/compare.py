@@ -34,7 +34,8 @@ example:
   privsample compare --mechanism gaussian-sum,laplace-sum --bounds 0,1 \\
       --epsilon 1 --delta 1e-6
   privsample compare --mechanism exponential,permute-and-flip \\
-      --candidates red,green,blue --utility count-utility --epsilon 0.1 --delta 0"""
+      --candidates red,green,blue --utility count-utility \\
+      --epsilon 0.1 --delta 0"""
 
 
 def add(parser: Any) -> None:

@@ -17,6 +17,7 @@ from privsample.accounting.posterior.family_sizes import BetaCurveRows
 from privsample.accounting.posterior.size_search import certify
 from privsample.accounting.posterior.threshold_sweep import beta_curves
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
+from privsample.accounting.subsampling import sizes
 from privsample.accounting.subsampling.sizes import SizeMixturePair
 
 N, RATE = 7, 0.4
@@ -286,6 +287,16 @@ def test_epsilon_is_moved_until_the_certified_curve_confirms_it(excess):
     doubtful = RaisedRows(rows=rows.rows, excess=3.0)  # far off: the steps do not suffice
     far = SizeMixturePair(curves=doubtful, rates=np.array([0.2, 0.3]), log_weights=np.log([0.5, 0.5]))
     assert far.log_delta(np.array([far.least_epsilon(np.log(1e-4))]))[0] <= np.log(1e-4)
+
+
+def test_without_steps_left_epsilon_comes_from_the_certified_curve(monkeypatch):
+    rows = RaisedRows(rows=GaussianRows(mu=np.array([0.5, 0.4])), excess=0.05)
+    pair = SizeMixturePair(curves=rows, rates=np.array([0.2, 0.3]), log_weights=np.log([0.5, 0.5]))
+    usual = pair.least_epsilon(np.log(1e-4))
+    monkeypatch.setattr(sizes, "_ATTEMPTS", 0)
+    found = pair.least_epsilon(np.log(1e-4))
+    assert pair.log_delta(np.array([found]))[0] <= np.log(1e-4)
+    assert found == pytest.approx(usual, rel=0.02)
 
 
 def test_one_or_two_records_have_no_sums_between_the_ends():

@@ -48,7 +48,9 @@ def test_bounds_scaler_agrees_with_the_bounds_of_an_estimator(rng):
     labels = (rows[:, 0] > 5).astype(int)
     scaled = ps.BoundsScaler((0, 10)).fit_transform(rows)
     one = ps.PrivateSGDClassifier(bounds=(0, 10)).fit(rows, labels, rng=np.random.default_rng(1))
-    other = ps.PrivateSGDClassifier(norm=np.sqrt(2)).fit(scaled, labels, rng=np.random.default_rng(1))
+    other = ps.PrivateSGDClassifier(norm=one.mechanism_for(300, 2).loss.norm).fit(
+        scaled, labels, rng=np.random.default_rng(1)
+    )
     assert np.allclose(one.predict_proba(np.clip(rows, 0, 10)), other.predict_proba(scaled))
 
 

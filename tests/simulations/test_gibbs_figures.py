@@ -219,7 +219,8 @@ def test_reports_of_several_arrays(rng):
     lines = LogisticPosterior(n=4, features=2, norm=1, prior_std=1, intercept_std=1)
     page = render([chain.release(np.ones((6, 2)), rng=rng), lines.release((np.ones((4, 2)), np.ones(4)), rng=rng)])
     assert "Hidden Markov chain of categorical records: 2 draws" in page
-    assert "statistic 2" in page
+    assert "coefficient 2" in page
+    assert "probability 2" in page
 
 
 def test_flights_that_are_missing_are_named(monkeypatch):
