@@ -89,6 +89,9 @@ def with_direct_lookups(inputs: Sequence[Any], output: Any) -> Any:
         if not isinstance(node.op, Blockwise) or not isinstance(node.op.core_op, AdvancedSubtensor):
             continue
         array, *places = node.inputs
+        listed = getattr(node.op.core_op, "idx_list", None) or ()  # PyTensor 3 keeps slices here, and not in the inputs
+        if any(isinstance(item, slice) for item in listed):
+            continue
         if array.type.shape[0] != 1 and all(map(_is_batch_of_places, places)):
             found = array[(tensor.arange(array.shape[0])[:, None], *places)]
             found = node.outputs[0].type.filter_variable(found, allow_convert=True)
