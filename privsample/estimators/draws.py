@@ -33,9 +33,6 @@ def credible_interval(draws: FloatArray, level: float) -> FloatArray:
     return np.stack([draws.mean(axis=0) - reach, draws.mean(axis=0) + reach])
 
 
-SHORT = 0.1  # of the start; chains that may keep more of it are said to be short
-
-
 def posterior_statement(made: Any, n: int) -> str:
     """Return how far the private posterior is from the posterior, and the draws from it; from public numbers alone."""
     weighted, narrowed = made.data_weight < 1.0, made.prior_weight > 1.0
@@ -52,10 +49,10 @@ def posterior_statement(made: Any, n: int) -> str:
         )
     else:
         first = "The target permits the posterior itself, with all records at weight 1 and the prior as given."
-    if caution := short_chain(made):
+    if caution := caution_of(made):
         return f"{caution}. {first}"
     if isinstance(made, LangevinPosterior):
-        return f"{first} {_chain_statement(made)}"
+        return f"{first} {made.bias.statement()}"
     exact = "Each draw is exact." if made.exact else "Each draw is the last state of a Markov chain (NUTS)."
     return f"{first} {exact}"
 
@@ -87,27 +84,6 @@ def summary_table(
     return "\n".join([head, *lines])
 
 
-def short_chain(made: Any) -> str:
-    """Return a caution if public numbers do not ensure that the chains forget their start, otherwise an empty text."""
-    if not isinstance(made, LangevinPosterior) or not made.bias.largest_start > SHORT:
-        return ""
-    bias = made.bias
-    wanted = 10.0 * (bias.strong_convexity + bias.smoothness) / bias.strong_convexity
-    curvature = -np.expm1(np.log(SHORT) / bias.steps) / bias.step_size  # of the direction that keeps the share SHORT
-    return (
-        f"The chains may be too short: after {bias.steps} Langevin steps from 0, more than {SHORT:.0%} of the distance "
-        "between 0 and the mean of a Gaussian posterior remains for coefficients whose posterior standard deviation is "
-        f"above {curvature**-0.5:.2g} times that of the prior. These are then too close to 0, and their intervals too "
-        f"narrow; about {float(f'{wanted:.2g}'):,.0f} steps would suffice for every coefficient"
-    )
-
-
-def _chain_statement(made: LangevinPosterior) -> str:
-    """Return a sentence on how far the last states of the chains may be from the private posterior."""
-    bias = made.bias
-    return (
-        f"Each draw is the last of {bias.steps} Langevin steps from 0. If the posterior were Gaussian, its standard "
-        f"deviations would be at most {100 * (bias.largest_widening - 1):.1f} % too large and at most "
-        f"{100 * bias.largest_start:.2g} % of the distance between 0 and the posterior mean would remain, in the worst "
-        "direction."
-    )
+def caution_of(made: Any) -> str:
+    """Return what public numbers say against the chains of a mechanism; an empty text if nothing, or without chains."""
+    return made.bias.caution() if isinstance(made, LangevinPosterior) else ""

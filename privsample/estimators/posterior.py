@@ -13,7 +13,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.errors import ShortChainWarning
-from privsample.estimators.draws import credible_interval, posterior_statement, short_chain, summary_table
+from privsample.estimators.draws import caution_of, credible_interval, posterior_statement, summary_table
 from privsample.estimators.records import DeclaredRecords
 from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.posterior.glm import LogisticPosterior
@@ -186,8 +186,8 @@ class PosteriorRegression(DeclaredRecords, ABC):
         """
         rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
-        if caution := short_chain(mechanism):
-            warnings.warn(f"{caution}: set steps", ShortChainWarning, stacklevel=2)
+        if caution := caution_of(mechanism):
+            warnings.warn(caution, ShortChainWarning, stacklevel=2)
         scaled, centre, spread = self._scaled(rows)
         release = mechanism.release((scaled, self._targets(y)), rng=rng)
         release = replace(release, delta=self.delta, coords=self._coords(X))

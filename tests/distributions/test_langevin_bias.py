@@ -39,11 +39,24 @@ def test_the_start():
 
 
 def test_the_statement_says_what_is_left_of_the_start():
-    assert "After 20 steps of size 0.1, at most 12.2 %" in bias(0.1, steps=20).statement()
-    assert "factor of at most 1.118" in bias(0.1, steps=20).statement()
-    assert "give more steps" not in bias(0.1, steps=20).statement()
-    assert "hardly left its start" in bias(0.1, steps=1).statement()
-    assert "diverges" in bias(0.6, steps=1).statement()
+    enough = bias(0.1, steps=40).statement()
+    assert "After 40 Langevin steps of size 0.1, if the posterior were Gaussian, at most 1.5 %" in enough
+    assert "at most 11.8 % too large" in enough
+    assert bias(0.1, steps=40).caution() == ""
+    short = bias(0.1, steps=20)
+    assert short.statement() == f"{short.caution()}."
+    assert "give more steps: about 50 would suffice" in short.caution()
+    assert "overshoot" in bias(0.49, steps=3).caution()
+    assert "overshoot" in bias(0.6, steps=1).statement()
+    assert "the prior is flat" in bias(0.2, steps=3, m=0.0).caution()
+    assert bias(0.2, m=0.0).sufficient_steps == math.inf
+
+
+def test_what_is_left_of_the_start_is_largest_at_an_end():
+    own = bias(0.45, steps=3)
+    curvatures = np.linspace(1.0, 4.0, 301)
+    assert own.largest_start == pytest.approx(max(map(own.centring, curvatures)))
+    assert own.largest_start > own.centring(1.0)
 
 
 def test_no_bound_is_known():

@@ -8,6 +8,7 @@ from privsample._checks import FloatArray, count_noun, nonnegative, positive, po
 from privsample._value import frozen_value, set_fields
 
 FORGOTTEN = 0.01  # default numbers of steps reduce the influence of the start to this fraction
+SHORT = 0.1  # chains that may keep more of their start are said to be short
 _STEPS_PER_CONDITION = 10.0
 _MOST_STEPS, _FEWEST_STEPS = 100_000, 100
 _MOST_VISITS = 2e10  # numbers read in all steps of a default choice, about 60 s
@@ -98,31 +99,61 @@ class LangevinBias:
 
     @property
     def largest_start(self) -> float:
-        """The fraction of the start's distance that is left in the direction of least curvature: `centring` at m."""
-        return self.centring(self.strong_convexity)
+        """The largest fraction of the start's distance that is left in a direction, for a Gaussian posterior.
 
-    def statement(self) -> str:
-        """What is left of the start, and how far the draws are too wide, in words.
+        `centring` is convex in the curvature, so that its maximum is at m or, for large steps, at M.
+        """
+        return max(self.centring(self.strong_convexity), self.centring(self.smoothness))
+
+    @property
+    def sufficient_steps(self) -> float:
+        """The number 10 (m + M)/m of steps, enough for every direction with a step size near 1/M; +inf for m = 0."""
+        return _steps_for_all(self.strong_convexity, self.smoothness)
+
+    def caution(self) -> str:
+        """What may be wrong if more than a tenth of the start is left in some direction, and what to do.
 
         Returns
         -------
         str
-            A sentence about each, and advice where more than half of the start may be left.
+            A sentence without a full stop; empty if `largest_start` is at most 0.1.
         """
-        left, wide = self.largest_start, self.largest_widening
-        steps = f"{count_noun(self.steps, 'step')} of size {self.step_size:.3g}"
-        found = (
-            f"After {steps}, at most {100.0 * left:.3g} % of the distance between the start and the posterior mean is "
-            "left. In the direction with the largest possible curvature "
-        )
-        if math.inf in (left, wide):
-            return f"With {steps}, the chain diverges where the curvature is the largest possible: take smaller steps."
-        found += f"the draws are wider than the posterior by a factor of at most {wide:.4g}."
-        if left > 0.5:
-            found += (
-                " The chain has hardly left its start, so the draws say little about the posterior: give more steps."
+        if not self.largest_start > SHORT:
+            return ""
+        steps = f"{count_noun(self.steps, 'Langevin step')} of size {self.step_size:.3g}"
+        if self.centring(self.smoothness) > SHORT:
+            return (
+                f"The chains may not settle: {steps} overshoot where the curvature is the largest; take smaller steps"
             )
-        return found
+        if self.strong_convexity == 0.0:
+            return f"The chains may be too short: the prior is flat, and {steps} need not suffice for every coefficient"
+        curvature = -math.expm1(math.log(SHORT) / self.steps) / self.step_size  # of the direction that keeps SHORT
+        return (
+            f"The chains may be too short: after {steps}, more than {SHORT:.0%} of the distance between the start and "
+            "the mean of a Gaussian posterior remains for coefficients whose posterior standard deviation is above "
+            f"{curvature**-0.5:.2g} times that of the prior. These are then too close to the start, and their "
+            f"intervals too narrow; give more steps: about {float(f'{self.sufficient_steps:.2g}'):,.0f} would suffice "
+            "for every coefficient"
+        )
+
+    def statement(self) -> str:
+        """How far the draws would be from a Gaussian posterior, in words, or `caution` if that is far.
+
+        Returns
+        -------
+        str
+            One or two sentences.
+        """
+        return (
+            f"{self.caution()}."
+            if self.caution()
+            else (
+                f"After {count_noun(self.steps, 'Langevin step')} of size {self.step_size:.3g}, if the posterior were "
+                f"Gaussian, at most {100.0 * self.largest_start:.2g} % of the distance between the start and its mean "
+                "would remain, and the draws would have standard deviations at most "
+                f"{100.0 * (self.largest_widening - 1.0):.1f} % too large, each in the worst direction."
+            )
+        )
 
     def widening(self, curvature: float) -> float:
         """Ratio of the standard deviation after many steps to that of the posterior, in a direction of this curvature.
@@ -167,6 +198,13 @@ class LangevinBias:
         return np.asarray(np.where(step_sizes * (m + top) <= 2.0, found, np.inf))
 
 
+def _steps_for_all(strong_convexity: float, smoothness: float) -> float:
+    """10 (m + M)/m, after which no direction keeps its start at a step size near 1/M; +inf for m = 0."""
+    if strong_convexity == 0.0:
+        return math.inf
+    return _STEPS_PER_CONDITION * (strong_convexity + smoothness) / strong_convexity
+
+
 def best_step_size(
     strong_convexity: float, smoothness: float, *, steps: int, dimension: int, start_distance: float
 ) -> float:
@@ -207,7 +245,7 @@ def default_steps(strong_convexity: float, smoothness: float, step_size: float |
             "chain forget its start; the account holds for any number"
         )
     if step_size is None:
-        wanted = _STEPS_PER_CONDITION * (strong_convexity + smoothness) / strong_convexity
+        wanted = _steps_for_all(strong_convexity, smoothness)
     else:
         rate = step_size * strong_convexity
         wanted = math.log(FORGOTTEN) / math.log1p(-rate) if 0.0 < rate < 1.0 else (1.0 if rate >= 1.0 else math.inf)
