@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, one_of
 from privsample._data import as_float
+from privsample.accounting.base import Accountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
@@ -54,6 +55,30 @@ class PrivateFit(ABC):
         ValueError
             If a parameter of the estimator is invalid.
         """
+
+    def accountant_for(self, n: int, features: int) -> Accountant:
+        """Return the account of one `fit`, computed without data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        Accountant
+            The account of the release that `fit` makes, under ReplaceOne(n).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError, TypeError
+            If a parameter is invalid.
+        """
+        return self.mechanism_for(n, features).accountant
 
     def statement(self, delta: float | None = None) -> str:
         """Return the privacy statement of the fit in plain language.

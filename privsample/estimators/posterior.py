@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.errors import ShortChainWarning
@@ -86,10 +85,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
         n, features = positive_integer(n=n), positive_integer(features=features)
         if self.method not in FREE_PARAMETERS:
             raise ValueError(f"method must be 'concentrated' or 'diffused', got {self.method!r}")
-        if self.norm is None and self.bounds is None:
-            raise ValueError(
-                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
-            )
+        self._check_norm()
         return self._mechanism(n, features)
 
     def _mechanism(self, n: int, features: int) -> PosteriorMechanism:
@@ -125,30 +121,6 @@ class PosteriorRegression(DeclaredRecords, ABC):
             "intercept_std": intercept_std if self.fit_intercept else None,
             "draws": draws,
         }
-
-    def accountant_for(self, n: int, features: int) -> Accountant:
-        """Return the account of one `fit`, computed without data.
-
-        Parameters
-        ----------
-        n : int
-            Number of records, >= 1.
-        features : int
-            Number of features, >= 1.
-
-        Returns
-        -------
-        Accountant
-            The account of the release that `fit` makes, under ReplaceOne(n).
-
-        Raises
-        ------
-        UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
-        ValueError, TypeError
-            If a parameter is invalid.
-        """
-        return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
         """Draw the coefficients from their private posterior, given rows X and targets y.

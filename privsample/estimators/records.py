@@ -26,6 +26,8 @@ SEVERAL_CLASSES = (
 class DeclaredRecords(PrivateFit, DeclaredFeatures, ABC):
     """Base class of estimators that learn from features with public `bounds`, and targets."""
 
+    norm: float | None
+
     @abstractmethod
     def _check_targets(self, y: Any) -> None:
         """Raise SchemaError for targets that the declared rules do not cover."""
@@ -69,6 +71,13 @@ class DeclaredRecords(PrivateFit, DeclaredFeatures, ABC):
         notes = self.mechanism_for(*rows.shape).validate((self._scaled(rows)[0], self._targets(y)))
         facts = dict(notes.facts) | {reason: count for reason, count in own.items() if count}
         return CuratorNotes(title=notes.title, facts=facts)
+
+    def _check_norm(self) -> None:
+        """Raise ValueError if neither `norm` nor `bounds` is declared."""
+        if self.norm is None and self.bounds is None:
+            raise ValueError(
+                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
+            )
 
     def _checked_rows(self, X: Any, y: Any) -> FloatArray:
         """Return X as floats, shape (n, features). Raises SchemaError for its schema and for refused records."""

@@ -8,7 +8,6 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privsample._checks import FloatArray, positive_integer
-from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.estimators.features import DeclaredFeatures, HandleInvalid, PrivateFit
 from privsample.mechanisms.noise.sums import ClippedSum
@@ -269,30 +268,6 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
             relation=ReplaceOne(n=n, unit=self.unit),
             target=DP(epsilon=self.epsilon, delta=self.delta),
         )
-
-    def accountant_for(self, n: int, features: int) -> Accountant:
-        """Return the account of one `fit`, computed without data.
-
-        Parameters
-        ----------
-        n : int
-            Number of records, >= 1.
-        features : int
-            Number of features, >= 1.
-
-        Returns
-        -------
-        Accountant
-            The account of the release that `fit` makes, under ReplaceOne(n).
-
-        Raises
-        ------
-        UnreachableTarget
-            If no noise meets (epsilon, delta).
-        ValueError, TypeError
-            If a parameter is invalid.
-        """
-        return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:  # noqa: ARG002
         """Release noisy means and standard deviations of the features.

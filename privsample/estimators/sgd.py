@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample.accounting.sgd import Order, SGDAccountant
+from privsample.accounting.sgd import Order
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.estimators.features import HandleInvalid
@@ -49,10 +49,8 @@ class _PrivateSGD(DeclaredRecords, ABC):
         ValueError
             If a parameter of the estimator is invalid.
         """
-        if self.norm is None and self.bounds is None:
-            raise ValueError(
-                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
-            )
+        n, features = positive_integer(n=n), positive_integer(features=features)
+        self._check_norm()
         loss = self._loss(features, default_norm(features) if self.norm is None else self.norm)
         rate, target = 1.0 / loss.smoothness, DP(epsilon=self.epsilon, delta=self.delta)
         if self.rate is not None:
@@ -64,31 +62,6 @@ class _PrivateSGD(DeclaredRecords, ABC):
         return NoisyProjectedSGD.calibrate(
             loss=loss, n=n, rate=rate, batch=batch, epochs=epochs, order=self.order, target=target, unit=self.unit
         )
-
-    def accountant_for(self, n: int, features: int) -> SGDAccountant:
-        """Return the account of one `fit`, computed without data.
-
-        Parameters
-        ----------
-        n : int
-            Number of records, >= 1.
-        features : int
-            Number of features, >= 1.
-
-        Returns
-        -------
-        SGDAccountant
-            The account of the release that `fit` makes, under ReplaceOne(n).
-
-        Raises
-        ------
-        UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
-        ValueError, TypeError
-            If a parameter is invalid.
-        """
-        n, features = positive_integer(n=n), positive_integer(features=features)
-        return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
         """Run noisy projected gradient descent over the records.

@@ -196,7 +196,7 @@ def test_a_flat_prior_has_an_account(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("prior_std", "accepted"), [(2.0, True), (2.2, False)])
 def test_many_small_steps_draw_the_posterior(prior_std, accepted, rng, alpha):
-    """Against exact draws by rejection; a wider prior is told apart."""
+    """Against exact draws by rejection; a wider prior is refuted."""
     records = data(rng)
     fields = {"features": 2, "norm": 1.5, "intercept_std": 3.0, "data_weight": 0.5, "draws": 4_000}
     exact = ps.LogisticPosterior(n=N, prior_std=2.0, **fields).release(records, rng=rng)

@@ -87,8 +87,8 @@ class HiddenStateAccountant(Accountant):
         checked = {name: nonnegative_numbers(**{name: values}) for name, values in lists.items()}
         lengths = {name: len(values) for name, values in checked.items()}
         if len(set(lengths.values())) > 1 or not checked["moves"]:
-            told = ", ".join(f"{length} {name}" for name, length in lengths.items())
-            raise ValueError(f"moves, noise_stds and constants must have one number for each step, got {told}")
+            given = ", ".join(f"{length} {name}" for name, length in lengths.items())
+            raise ValueError(f"moves, noise_stds and constants must have one number for each step, got {given}")
         set_fields(self, **checked)
         if not self.shift < np.inf:
             raise ValueError("noise_stds must be > 0 at the last step with a move or later: nothing hides that move")
