@@ -131,9 +131,7 @@ def infer(
     observation = _observation(observed, prior)
     factory = _chain_of(type(observation.model))
     check_memory(chains * draws * max(observation.model.empty.size, 1), lower="draws")
-    trace = run_chains(
-        partial(factory, observation), draws=draws, tune=tune, chains=chains, rng=source, progress=shown
-    )
+    trace = run_chains(partial(factory, observation), draws=draws, tune=tune, chains=chains, rng=source, progress=shown)
     return _posterior(observed, observation, getattr(factory, "description", "data augmentation"), chains, trace)
 
 
@@ -218,4 +216,3 @@ def _account(release: Any, observation: Observation) -> Accountant:
         noise=observation.noise,
         draws=len(observation.observed),
     )
-
