@@ -14,11 +14,14 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import Noise
 from privsample.inference.chains import Chain, Observation, Trace, run_chains
 from privsample.inference.counts import CountChain
 from privsample.inference.records import ExponentialRecords, NormalRecords, PoissonRecords
+from privsample.inference.regression import RegressionChain
 from privsample.interop.arviz import summary
 from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
 from privsample.mechanisms.posterior.inference import PosteriorDraws
@@ -31,6 +34,8 @@ _CHAINS: dict[type, ChainFactory] = {
     GammaExponential: ExponentialRecords,
     GammaPoisson: PoissonRecords,
     NormalKnownVariance: NormalRecords,
+    NormalUnknownVariance: RegressionChain,
+    LinearRegression: RegressionChain,
 }
 _NEEDED = ("model", "n", "noise", "observed")
 
