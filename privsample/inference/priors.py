@@ -13,6 +13,17 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 _EXPECTED = "a frozen distribution, such as scipy.stats.norm(0, 1), with rvs(size=, random_state=) and logpdf or logpmf"
 
 
+def not_frozen(given: Any) -> str:
+    """What an object is that cannot be drawn from; "" for a distribution with parameters."""
+    from scipy import stats
+
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    if isinstance(given, (stats.rv_continuous, stats.rv_discrete)):
+        return f"{given.name} without its parameters"
+    return "" if callable(getattr(given, "rvs", None)) else type(given).__name__
+
+
 class StatedPrior:
     """The prior distribution of one parameter: a number, or an array of independent or dependent numbers.
 
@@ -32,8 +43,8 @@ class StatedPrior:
     def __init__(self, name: str, distribution: Any) -> None:
         self.name, self.distribution = name, distribution
         self.own = isinstance(distribution, PosteriorDistribution)
-        if not self.own and (isinstance(distribution, type) or not callable(getattr(distribution, "rvs", None))):
-            raise TypeError(f"prior[{name!r}] must be {_EXPECTED}, got {type(distribution).__name__}")
+        if not self.own and (wrong := not_frozen(distribution)):
+            raise TypeError(f"prior[{name!r}] must be {_EXPECTED}, got {wrong}")
         names = ("log_density",) if self.own else ("logpdf", "logpmf")
         found = [each for each in names if callable(getattr(distribution, each, None))]
         self.density = getattr(distribution, found[0]) if found else None
@@ -74,7 +85,9 @@ class StatedPrior:
         if self.own:
             return np.asarray(self.distribution.sample(1, rng)[0], dtype=np.float64)
         drawn = numbers_of(self.distribution.rvs(random_state=rng), f"prior[{self.name!r}].rvs")
-        return drawn.reshape(()) if drawn.size == 1 else drawn
+        if drawn.size == 1:
+            return drawn.reshape(())
+        return drawn[0] if drawn.ndim == 2 and len(drawn) == 1 else drawn
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw, shape () or (k,)."""

@@ -13,7 +13,7 @@ from privsample._checks import FloatArray, check_memory, numbers_of
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 from privsample.inference.contributions import contributions_of, record_width
-from privsample.inference.priors import Coordinates, StatedPrior
+from privsample.inference.priors import Coordinates, StatedPrior, not_frozen
 from privsample.inference.records import choose_start, refuse_size_prior
 from privsample.inference.walks import LearnedWalk, Walk
 
@@ -39,10 +39,10 @@ class StatedDistribution:
     def __init__(self, records: Callable[..., Any], values: Values, width: int | None) -> None:
         self.values, self.width = values, width
         self.distribution = records(**{name: value[()] if value.ndim == 0 else value for name, value in values.items()})
-        if isinstance(self.distribution, type) or not callable(getattr(self.distribution, "rvs", None)):
+        if wrong := not_frozen(self.distribution):
             raise TypeError(
                 "records must return a frozen distribution, such as scipy.stats.norm(mean, 1), with "
-                f"rvs(size=, random_state=), got {type(self.distribution).__name__}"
+                f"rvs(size=, random_state=), got {wrong}"
             )
         self.integer_valued = not self._has("logpdf") and self._has("logpmf")
 

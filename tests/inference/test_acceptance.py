@@ -51,7 +51,7 @@ def test_offers_keep_the_distribution_of_records_given_the_release(noise, rng, a
     weights = np.prod(chances[states], axis=1) * np.exp(noise.log_mass(6.0 - values[states].sum(axis=1)))
     weights /= weights.sum()
     code = 3 ** np.arange(4)[::-1]
-    narrow = type(noise)(**{field: 0.8 * noise.scale_parameter for field in noise.__dataclass_fields__})
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.8 * noise.scale_parameter))
     for believed, accepted in ((noise, True), (narrow, False)):
         acceptance, counts = NoiseAcceptance(believed, observed), np.zeros(81)
         for start in states[rng.choice(81, size=8_000, p=weights)]:

@@ -1,6 +1,7 @@
 """Runs of chains: the same for any workers, stopped by interrupts and errors, with progress and bounded threads."""
 
 import threading
+from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -23,7 +24,7 @@ def make():
 class Counter:
     """A chain whose state is the number of its sweeps, and which records how often it was tuned."""
 
-    made: list["Counter"] = []
+    made: ClassVar[list["Counter"]] = []
 
     def __init__(self):
         self.tuned = self.sweeps = 0
@@ -125,7 +126,7 @@ def test_progress_counts_all_sweeps(given, monkeypatch):
             steps.append(("total", total, wanted))
 
         def __enter__(self):
-            return lambda count: steps.append(count)
+            return steps.append
 
         def __exit__(self, *_):
             return None

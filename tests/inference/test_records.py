@@ -1,5 +1,7 @@
 """Chains over records of one number: each move against the truth, and the posterior against the exact one."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -53,7 +55,7 @@ def prior_rank(model, theta):
 def test_sweeps_keep_the_joint_distribution(case, noise, rng, alpha):
     """Parameters keep the prior, and release minus records stays noise; the mutant believes in 0.8 times the noise."""
     kind, model = CASES[case]
-    narrow = type(noise)(**{field: 0.8 * noise.scale_parameter for field in noise.__dataclass_fields__})
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.8 * noise.scale_parameter))
     for believed, accepted in ((noise, True), (narrow, False)):
         thetas, noises = [], []
         for chain, observed in replicas(
@@ -128,10 +130,10 @@ def test_the_posterior_is_the_exact_one(case, noise, observed, rng, alpha):
     kind, model = CASES[case]
     copies, n = np.array(observed), 20
     exact = model.noise_aware(n, noise, copies).distribution
-    narrow = type(noise)(**{field: 0.5 * noise.scale_parameter for field in noise.__dataclass_fields__})
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.5 * noise.scale_parameter))
     for believed, accepted in ((noise, True), (narrow, False)):
         observation = Observation(model=model, n=n, noise=believed, observed=copies)
-        trace = run_chains(lambda: kind(observation), draws=15_000, tune=300, chains=1, rng=rng)
+        trace = run_chains(partial(kind, observation), draws=15_000, tune=300, chains=1, rng=rng)
         drawn = trace.draws[model.parameter][::5]  # as good as independent
         assert (stats.kstest(drawn, exact.below).pvalue > alpha) == accepted
 
