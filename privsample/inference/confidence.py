@@ -408,7 +408,8 @@ class ConfidenceSet(Memo):
         return (
             f"{empty}If the model holds and the true parameters lie in the ranges ({self._ranges}), the confidence set "
             f"contains them with probability at least {self.level:g}, over records, noise and simulations, for this "
-            f"number of records. Method: {self.method}. The set costs no privacy. {privacy_statement(self.account, delta)}"
+            f"number of records. Method: {self.method}. The set costs no privacy. "
+            f"{privacy_statement(self.account, delta)}"
         )
 
     @property

@@ -113,7 +113,7 @@ class ProjectionSearch:
         return False
 
     def _starts(self, place: int, value: float) -> Iterable[FloatArray]:
-        """Points whose other coordinates may fit the value: on the line through two accepted points, and the nearest."""
+        """Points that may fit the value: on the line through two accepted points, and the nearest accepted one."""
         own = self.accepted()
         if len(self._box.free) == 1:
             return [self._box.low]
