@@ -19,6 +19,7 @@ _STORED = 1 << 24  # base draws that are kept; more are drawn again for each val
 _BLOCK = 1 << 15  # base draws of one block, which stays in the processor's cache
 _ROUNDING = 1e-10  # relative; closer distances are ties
 _SINGULAR = 1e-12  # variances below this part of the largest one are rounding errors
+_LEAST = 1e-300  # divisor in place of 0
 
 
 class Evidence(NamedTuple):
@@ -106,50 +107,57 @@ class RankTest(Memo):
 
     def evidence(self, theta: Theta) -> Evidence:
         """The test of these parameters."""
-        simulated, observed = self.statistics(theta), self.observed
-        residual, covariance = observed - simulated.mean(axis=0), np.atleast_2d(np.cov(simulated.T, ddof=0))
-        if len(observed) == 1:
-            return self._one_number(simulated[:, 0], float(observed[0]), residual, covariance)
-        return self._distance(simulated, residual, covariance)
+        test = equal_tails if len(self.observed) == 1 else mahalanobis
+        return test(self.statistics(theta), self.observed, self._ties, self.rejected)
 
-    def _one_number(
-        self, simulated: FloatArray, observed: float, residual: FloatArray, covariance: FloatArray
-    ) -> Evidence:
-        """Equal tails: twice the smaller of the ranks from above and from below (Theorem 2)."""
-        tied = simulated == observed
-        above = int(((simulated > observed) | (tied & (self._ties[:-1] > self._ties[-1]))).sum())
-        larger, smaller = 1 + above, 1 + self.simulations - above
-        count = min(2 * min(larger, smaller), self.simulations + 1)
-        spread = float(covariance[0, 0]) ** 0.5
-        last = max(self.rejected // 2, 1)
-        places = [last - 1, self.simulations - last]
-        low, high = np.partition(simulated, places)[places]
-        half = max((high - low) / 2, 1e-300)
-        return Evidence(
-            count,
-            larger,
-            smaller,
-            abs(observed - (low + high) / 2) / half,
-            abs(float(residual[0])) / max(spread, 1e-300),
-            residual,
-            covariance,
-        )
 
-    def _distance(self, simulated: FloatArray, residual: FloatArray, covariance: FloatArray) -> Evidence:
-        """The rank of the Mahalanobis distance to mean and covariance of all R + 1 statistics."""
-        size = self.simulations + 1
-        # Mean and covariance with the observed statistic: one step of the usual recursions.
-        centre = self.observed - residual * (1 - 1 / size)
-        whole = covariance * (1 - 1 / size) + np.outer(residual, residual) * ((1 - 1 / size) / size)
-        root = inverse_root(whole)
-        distances = _lengths(np.vstack([simulated, self.observed]) - centre, root)
-        own, limit = distances[-1], distances.max() * _ROUNDING
-        beyond = (distances > own + limit) | ((np.abs(distances - own) <= limit) & (self._ties >= self._ties[-1]))
-        critical = np.partition(distances, size - 1 - self.rejected)[size - 1 - self.rejected]
-        alone = float(_lengths(residual[None, :], inverse_root(covariance))[0])
-        return Evidence(
-            int(beyond.sum()), 0, 0, float(own / max(critical, 1e-300)) ** 0.5, alone**0.5, residual, covariance
-        )
+def equal_tails(simulated: FloatArray, observed: FloatArray, ties: FloatArray, rejected: int) -> Evidence:
+    """Twice the smaller of the ranks of one number from above and from below (docs/notes/confidence.md, Theorem 2).
+
+    simulated: shape (R, 1); observed: shape (1,); ties: uniform numbers, shape (R + 1,), the last of the observed one.
+    """
+    column, own, size = simulated[:, 0], float(observed[0]), len(simulated)
+    above = int(((column > own) | ((column == own) & (ties[:-1] > ties[-1]))).sum())
+    larger, smaller = 1 + above, 1 + size - above
+    residual, covariance = observed - simulated.mean(axis=0), np.atleast_2d(column.var())
+    last = max(rejected // 2, 1)
+    places = [last - 1, size - last]
+    low, high = np.partition(column, places)[places]
+    return Evidence(
+        count=min(2 * min(larger, smaller), size + 1),
+        larger=larger,
+        smaller=smaller,
+        margin=abs(own - (low + high) / 2) / max((high - low) / 2, _LEAST),
+        distance=abs(float(residual[0])) / max(float(covariance[0, 0]) ** 0.5, _LEAST),
+        residual=residual,
+        covariance=covariance,
+    )
+
+
+def mahalanobis(simulated: FloatArray, observed: FloatArray, ties: FloatArray, rejected: int) -> Evidence:
+    """The rank of the Mahalanobis distance to mean and covariance of all R + 1 statistics.
+
+    simulated: shape (R, k); observed: shape (k,); ties: uniform numbers, shape (R + 1,), the last of the observed one.
+    """
+    size, middle = len(simulated) + 1, simulated.mean(axis=0)
+    residual, covariance = observed - middle, np.atleast_2d(np.cov(simulated.T, ddof=0))
+    # Mean and covariance with the observed statistic, from those without it.
+    centre = middle + residual / size
+    whole = covariance * (1 - 1 / size) + np.outer(residual, residual) * ((1 - 1 / size) / size)
+    distances = _lengths(np.vstack([simulated, observed]) - centre, inverse_root(whole))
+    own, close = distances[-1], distances.max() * _ROUNDING
+    beyond = (distances > own + close) | ((np.abs(distances - own) <= close) & (ties >= ties[-1]))
+    critical = np.partition(distances, size - 1 - rejected)[size - 1 - rejected]
+    alone = _lengths(residual[None, :], inverse_root(covariance))
+    return Evidence(
+        count=int(beyond.sum()),
+        larger=0,
+        smaller=0,
+        margin=float(own / max(critical, _LEAST)) ** 0.5,
+        distance=float(alone[0]) ** 0.5,
+        residual=residual,
+        covariance=covariance,
+    )
 
 
 def _lengths(rows: FloatArray, root: FloatArray) -> FloatArray:
@@ -168,7 +176,7 @@ def inverse_root(covariance: FloatArray) -> FloatArray:
     deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     units = np.where(deviations > 0, deviations, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
-    kept = values > _SINGULAR * max(float(values[-1]), 1e-300)
+    kept = values > _SINGULAR * max(float(values[-1]), _LEAST)
     inverse = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
     return np.asarray(vectors * inverse / units[:, None])
 
