@@ -4,8 +4,6 @@ Every point that decides is tested exactly, so accepted values are accepted. Tha
 proved: the search descends from several starts (docs/notes/confidence.md, section 4).
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 from scipy.stats import qmc
 
@@ -19,6 +17,8 @@ _GRID = {1: 128}  # values of the coordinate that are tried outside of the accep
 _COARSE = 17
 _CLOSE = 1.3  # margins up to which a rejected point is searched around
 _PRECISION = 1e-4  # of an end, relative to the length of the interval
+_NEAREST = 6  # starts where an end is checked once more
+_BEYOND = (0.002, 0.005, 0.01, 0.02)  # distances beyond an end at which it is checked, relative to the length
 _REACH = 0.05  # difference steps in units of the standard deviation of a coordinate
 
 
@@ -79,31 +79,37 @@ class ProjectionSearch:
         return self._end(place, low), self._end(place, high)
 
     def _end(self, place: int, limit: float) -> float:
-        """The end of the accepted values towards `limit`."""
-        if self.profile(place, limit):
-            return limit
+        """The end of the accepted values towards `limit`, which is searched again if a value beyond is accepted."""
         upward = limit == self._box.high[place]
-        outside = limit
-        for value in self._values(place)[:: 1 if upward else -1]:
-            own = self.accepted()[:, place]
-            inside = float(own.max() if upward else own.min())
-            if (value > inside) == upward and value != inside and not self.profile(place, value):
-                outside = value
-                break
+        while True:
+            if self.profile(place, limit):
+                return limit
+            outside = limit
+            for value in self._values(place)[:: 1 if upward else -1]:
+                if (value > self._outermost(place, upward)) == upward and not self.profile(place, value):
+                    outside = value
+                    break
+            inside = self._outermost(place, upward)
+            length = float(np.ptp(self.accepted()[:, place])) or abs(outside - inside)
+            end = rejected_end(lambda x: self.profile(place, x), inside, outside, tolerance=_PRECISION * length)
+            beyond = [end + min(step * length, abs(limit - end)) * (1 if upward else -1) for step in _BEYOND]
+            if not any(self.profile(place, value, more=True) for value in beyond):
+                return end
+
+    def _outermost(self, place: int, upward: bool) -> float:
+        """The largest or the smallest accepted value of a coordinate."""
         own = self.accepted()[:, place]
-        inside = float(own.max() if upward else own.min())
-        tolerance = _PRECISION * (float(np.ptp(own)) or abs(outside - inside))
-        return rejected_end(lambda x: self.profile(place, x), inside, outside, tolerance=tolerance)
+        return float(own.max() if upward else own.min())
 
     def _values(self, place: int) -> list[float]:
         """Values of a coordinate over its whole range."""
         count = _GRID.get(len(self._box.free), _COARSE)
         return [float(x) for x in np.linspace(self._box.low[place], self._box.high[place], count)]
 
-    def profile(self, place: int, value: float) -> bool:
-        """True if a point with this value of one coordinate was found in the set."""
+    def profile(self, place: int, value: float, *, more: bool = False) -> bool:
+        """True if a point with this value of one coordinate was found in the set; `more` searches from more starts."""
         others = self._box.free[self._box.free != place]
-        for start in self._starts(place, value):
+        for start in self._starts(place, value, _NEAREST if more else 1):
             point = start.copy()
             point[place] = value
             if self.accepts(point):
@@ -112,14 +118,14 @@ class ProjectionSearch:
                 return True
         return False
 
-    def _starts(self, place: int, value: float) -> Iterable[FloatArray]:
-        """Points that may fit the value: on the line through two accepted points, and the nearest accepted one."""
+    def _starts(self, place: int, value: float, nearest: int) -> list[FloatArray]:
+        """Points that may fit the value: on the line through two accepted points, and the nearest accepted ones."""
         own = self.accepted()
         if len(self._box.free) == 1:
             return [self._box.low]
         order = np.argsort(np.abs(own[:, place] - value), kind="stable")
         near = own[order[0]]
-        found = [near]
+        found = [own[i] for i in order[:nearest]]
         apart = [own[i] for i in order if abs(own[i, place] - near[place]) > 0.1 * np.ptp(own[:, place])]
         if apart:
             slope = (near - apart[0]) / (near[place] - apart[0][place])

@@ -378,7 +378,8 @@ class GivenRecords(StatisticSimulator):
         """The statistics, shape (count, coordinates)."""
         source = np.random.default_rng(base[0].astype(np.uint32))
         distribution = self.records(**{name: float(theta[name]) for name in self.names})
-        return statistics_of_records(self.model, draw_records(distribution, len(base), self.n, self.model, source))
+        drawn = distribution.rvs(size=len(base) * self.n, random_state=source)
+        return statistics_of_records(self.model, shaped_records(drawn, len(base), self.n, self.model))
 
 
 @frozen_value
@@ -409,16 +410,15 @@ class ModelRecords(StatisticSimulator):
         return statistics_of_records(self.model, drawn.reshape(len(base), self.n, *drawn.shape[1:]))
 
 
-def draw_records(distribution: Any, count: int, n: int, model: Model, rng: np.random.Generator) -> FloatArray:
-    """Blocks of records of the caller's distribution, shape (count, n) or (count, n, columns). Raises ValueError."""
-    columns = _columns(model)
-    drawn = numbers_of(distribution.rvs(size=count * n, random_state=rng), "rvs of the records")
+def shaped_records(drawn: Any, count: int, n: int, model: Model) -> FloatArray:
+    """Drawn records in blocks, shape (count, n) or (count, n, columns). Raises TypeError or ValueError."""
+    columns, found = _columns(model), numbers_of(drawn, "rvs of the records")
     wanted = (count * n,) if columns == 1 else (count * n, columns)
-    if drawn.size != count * n * columns or (columns > 1 and drawn.shape != wanted):
+    if found.size != count * n * columns or (columns > 1 and found.shape != wanted):
         raise ValueError(
-            f"records must return a distribution whose rvs(size={count * n}) has the shape {wanted}, got {drawn.shape}"
+            f"records must return a distribution whose rvs(size={count * n}) has the shape {wanted}, got {found.shape}"
         )
-    return drawn.reshape((count, n) if columns == 1 else (count, n, columns))
+    return found.reshape((count, n) if columns == 1 else (count, n, columns))
 
 
 def _columns(model: Model) -> int:

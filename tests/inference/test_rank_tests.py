@@ -108,7 +108,7 @@ def test_the_margin_is_one_at_the_boundary():
         for value in np.linspace(-4, 4, 801):
             found = test(simulated, np.array([value]), ties, rejected)
             assert (found.margin <= 1 + 1e-9) == (found.count > rejected)
-            assert found.count == found.count and 1 <= found.count <= 200
+            assert 1 <= found.count <= 200
 
 
 @pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19), (0.99, 199), (0.5, 3), (0.999, 1999)])

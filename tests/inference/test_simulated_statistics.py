@@ -141,5 +141,5 @@ def test_given_records_depend_on_the_parameters_alone():
 
 
 def test_models_without_a_distribution_of_records():
-    with pytest.raises(TypeError, match="fractional records of BetaBernoulli have no distribution .* pass records="):
+    with pytest.raises(TypeError, match=r"fractional records of BetaBernoulli have no distribution .* pass records="):
         simulator_of(ps.BetaBernoulli(1, 1, fractional=True), 4)
