@@ -85,8 +85,8 @@ def confidence_set(
 
     Notes
     -----
-    Xie and Wang 2022 (repro samples); Awan and Wang 2024, Theorem 2.2 (private data). Proof: docs/notes/confidence.md.
-    Kind: exact, conditional on nothing but the model.
+    Xie and Wang 2022 (repro samples); Awan and Wang 2024 (private data). Proof: docs/notes/confidence.md, Theorem 1.
+    Kind: exact, if the model holds.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def confidence_set(
     >>> share = ps.confidence_set(release, parameters={"theta": (0, 1)}, rng=np.random.default_rng(1))
     >>> low, high = share.interval("theta")
     >>> print(f"{low:.2f} to {high:.2f}")
-    0.21 to 0.42
+    0.20 to 0.40
     >>> share.contains(theta=0.3)
     True
     """
@@ -151,7 +151,7 @@ class ConfidenceSet(Memo):
     >>> mechanism = ps.NoisyStatistics(model=model, n=50, scale=2.0)
     >>> release = mechanism.release(np.linspace(0.1, 4, 50), rng=np.random.default_rng(0))
     >>> rate = ps.confidence_set(release, parameters={"rate": (0.01, 10)}, rng=np.random.default_rng(1))
-    >>> rate.contains(rate=0.5), rate.p_value(rate=2.0)
+    >>> rate.contains(rate=0.4), rate.p_value(rate=2.0)
     (True, 0.002)
     """
 

@@ -22,16 +22,17 @@ from privsample.distributions.models.normal_known_variance import NormalKnownVar
 from privsample.inference.confidence import ConfidenceSet
 from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
 from privsample.mechanisms.release import Release
-from privsample.plots.style import BLUE, GREEN, GREY, ORANGE
+from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
 
 LEVEL, N, SIMULATED = 0.95, 30, 199
 EPSILONS, CLIPPED = (0.5, 1.0, 5.0), (0.001, 0.05, 0.25)
 REPEATS, LENGTHS = 2000, 60
+_LENGTH_ERROR = 0.08  # relative standard error of a median of LENGTHS lengths, about
 FALSE_ALARM = 0.01  # of the tests of all settings together
 METHODS = {"confidence set": BLUE, "plug-in": ORANGE}
-_MARKERS = {0.5: ("v", GREY), 1.0: ("o", BLUE), 5.0: ("^", GREEN)}
+_MARKERS = {0.5: "v", 1.0: "o", 5.0: "^"}
 _TAILS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
@@ -163,31 +164,30 @@ def _describe(columns: Columns) -> Statement:
     single = (LEVEL * (1 - LEVEL) / repeats) ** 0.5
     worst = int(plug_in["coverage"].argmin())
     least = float(plug_in["coverage"][worst])
-    lengths = sets["relative_length"][~np.isnan(sets["relative_length"])]
-    kept = ~np.isnan(sets["relative_length"])
-    high, low = (float(np.mean(sets["relative_length"][kept & (sets["epsilon"] == e)])) for e in _ends(sets["epsilon"]))
-    spread = 0.2 * lengths.mean() / len(lengths) ** 0.5  # medians of few lengths
+    weakest, strongest = float(max(sets["epsilon"])), float(min(sets["epsilon"]))
+    short, long = (_median_length(sets.select(epsilon=epsilon)) for epsilon in (weakest, strongest))
     return Statement(
         f"{repeats:,} releases of {N} records for each model, share of clipped records and ε, at fixed parameters. The "
         f"{LEVEL:.0%} confidence sets contain the true parameters in {mean:.1%} of all, and in "
         f"{sets['coverage'].min():.1%} to {sets['coverage'].max():.1%} in the {count} settings, where chance alone "
         f"gives a standard error of {single:.1%}. A coverage of at least {LEVEL:.0%} is rejected in {rejected} of "
         f"{count} settings (binomial tests, {FALSE_ALARM:.0%} for all together). Plug-in intervals contain them in as "
-        f"few as {least:.1%}. On average over the models, the intervals are {high:.1f} times as long as without noise "
-        f"and bounds at ε = {max(sets['epsilon']):g}, and {low:.1f} times at ε = {min(sets['epsilon']):g}.",
+        f"few as {least:.1%}. In the median setting the intervals are {short:.1f} times as long as without noise and "
+        f"bounds at ε = {weakest:g}, and {long:.1f} times at ε = {strongest:g}.",
         (
             Finding("mean coverage", mean, error),
             compared("0.5 - rejected", 0.5 - rejected),
             Finding("plug-in, least", least, 2 * max(single, (least * (1 - least) / repeats) ** 0.5)),
             compared("level - plug-in, least", LEVEL - least, single),
-            Finding("relative length at most epsilon", high, spread * high / lengths.mean() + 0.1),
-            compared("longer at least epsilon", low - high, spread),
+            Finding("relative length at the largest epsilon", short, _LENGTH_ERROR * short),
+            compared("longer at the smallest epsilon", long - short, _LENGTH_ERROR * long),
         ),
     )
 
 
-def _ends(values: Any) -> tuple[float, float]:
-    return float(max(values)), float(min(values))
+def _median_length(table: Table) -> float:
+    """The median over the settings of one epsilon; models of several parameters have no lengths."""
+    return float(np.nanmedian(table["relative_length"]))
 
 
 def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
@@ -199,11 +199,10 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
         shares = list(case.shares or CLIPPED)
         for part in parts:
             if part["model"] == name:
-                marker, _ = _MARKERS[part["epsilon"]]
                 place = shares.index(part["clipped"]) + 0.22 * (
                     EPSILONS.index(part["epsilon"]) - (len(EPSILONS) - 1) / 2
                 )
-                style = {"marker": marker, "linestyle": "none", "markersize": 6}
+                style = {"marker": _MARKERS[part["epsilon"]], "linestyle": "none", "markersize": 6}
                 label = f"{part['method']}, ε = {part['epsilon']:g}"
                 top.plot(place, part["coverage"], color=METHODS[part["method"]], label=label, **style)
                 if not np.isnan(part["relative_length"]):
