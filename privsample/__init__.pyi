@@ -143,6 +143,8 @@ from privsample.estimators.scoring import NoisyScore as NoisyScore
 from privsample.estimators.search import PrivateSearchCV as PrivateSearchCV
 from privsample.estimators.sgd import PrivateSGDClassifier as PrivateSGDClassifier
 from privsample.estimators.sgd import PrivateSGDRegressor as PrivateSGDRegressor
+from privsample.inference.confidence import ConfidenceSet as ConfidenceSet
+from privsample.inference.confidence import confidence_set as confidence_set
 from privsample.inference.infer import infer as infer
 from privsample.inference.infer import register_chain as register_chain
 from privsample.interop.dp_accounting import from_dp_event as from_dp_event

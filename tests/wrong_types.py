@@ -128,6 +128,7 @@ def instances() -> dict[type, Any]:
         *(ps.Argument(name="x"), ps.CommandLine(), ps.FreeParameter(name="x", advice="a")),
         ps.LangevinBias(strong_convexity=1, smoothness=2, step_size=0.1, steps=3, dimension=2, start_distance=1),
         *(ps.ProbitLikelihood(clip=1), ps.SoftmaxLikelihood(classes=3), ps.OrdinalLikelihood(cutpoints=(-1.0, 1.0))),
+        ps.ConfidenceSet(release=release, parameters={"theta": (0, 1)}, seed=(1, 2)),
         *(ps.HuberLikelihood(threshold=1), ps.NormalLikelihood(noise_std=1, clip=1)),
         *(ps.PoissonLikelihood(max_count=5, clip=2), ps.LogisticModel(features=2)),
     )
@@ -262,6 +263,7 @@ def functions(folder: Path) -> Iterator[Call]:
                 method,
                 {one: rng for one in parameters if one == "rng"} | {one: 2 for one in parameters if one == "draws"},
             )
+    yield from _confidence_sets(release, rng)
     path, fixed = folder / "a", {"budget": target, "relation": ps.AddRemove(), "dataset": "d"}
     yield Call("Ledger", ps.Ledger, {"path": path, "approximate_share": 0.5, "weights": None, "timeout": 1.0} | fixed)
     ledger = ps.Ledger(folder / "b", approximate_share=0.5, **fixed)
@@ -313,6 +315,18 @@ def functions(folder: Path) -> Iterator[Call]:
     searched |= {"estimator": ps.PrivateSGDClassifier(bounds=(-1, 1)), "param_distributions": {"radius": [1.0, 2.0]}}
     others = {k: v.default for k, v in inspect.signature(ps.PrivateSearchCV).parameters.items() if k not in searched}
     yield Call("PrivateSearchCV", lambda **given: ps.PrivateSearchCV(**given).accountant_for(40, 2), searched | others)
+
+
+def _confidence_sets(release: ps.Release, rng: np.random.Generator) -> Iterator[Call]:
+    """The function that makes confidence sets, and what one of them answers."""
+    ranges = {"release": release, "parameters": {"theta": (0, 1)}, "records": None, "level": 0.9, "simulations": 99}
+    yield Call("confidence_set", ps.confidence_set, ranges | {"rng": rng})
+    found = ps.confidence_set(release, parameters={"theta": (0, 1)}, simulations=99)
+    yield Call("ConfidenceSet.contains", found.contains, {"theta": 0.5})
+    yield Call("ConfidenceSet.p_value", found.p_value, {"theta": 0.5})
+    yield Call("ConfidenceSet.interval", found.interval, {"name": "theta", "side": "both"})
+    yield Call("ConfidenceSet.statement", found.statement, {"delta": 1e-6})
+    yield Call("ConfidenceSet.plot", found.plot, {"ax": None})
 
 
 class _Colour(enum.Enum):

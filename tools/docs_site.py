@@ -38,6 +38,7 @@ ROOMS = {
     "accounting": "Accountants",
     "distributions": "Distributions",
     "estimators": "Estimators",
+    "inference": "Inference",
     "simulations": "Simulations",
     "interop": "Other libraries",
     "registry": "Extensions",

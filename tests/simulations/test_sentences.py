@@ -12,6 +12,7 @@ from privsample.simulations.experiments import (
     bernoulli,
     bernoulli_regimes,
     calibration,
+    confidence_sets,
     coverage,
     efficiency,
     experiment,
@@ -136,6 +137,12 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (langevin_model, "SIZES", (300, 1000)),
         (langevin_model, "STEPS", 30),
         (langevin_model, "NUMBERS", 50_000),
+    ),
+    "confidence-sets": (
+        (confidence_sets, "REPEATS", 300),
+        (confidence_sets, "LENGTHS", 30),
+        (confidence_sets, "CLIPPED", (0.25,)),
+        (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
 }

@@ -70,6 +70,7 @@ NAMES = {
     "efficiency": "efficiency:EXPERIMENT",
     "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
+    "confidence-sets": "confidence_sets:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
     "sgd-small-data": "sgd_small_data:ACCURACY",
     "sgd-epochs": "epochs:EPOCHS",

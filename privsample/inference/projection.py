@@ -1,0 +1,217 @@
+"""Projections of a confidence set to one coordinate: for each of its values, a search over all other coordinates.
+
+Every point that decides is tested exactly, so accepted values are accepted. That no accepted point was missed is not
+proved: the search descends from several starts (docs/notes/confidence.md, section 4).
+"""
+
+import numpy as np
+from scipy.stats import qmc
+
+from privsample._checks import FloatArray
+from privsample.inference.bisection import rejected_end
+from privsample.inference.parameter_box import ParameterBox
+from privsample.inference.rank_tests import Evidence, RankTest
+
+_STARTS, _DESCENTS, _ITERATIONS = 32, 3, 8  # points for each coordinate, descents from the best ones, their steps
+_GRID = {1: 128}  # values of the coordinate that are tried outside of the accepted ones, by number of coordinates
+_COARSE = 17
+_CLOSE = 1.3  # margins up to which a rejected point is searched around
+_PRECISION = 1e-4  # of an end, relative to the length of the interval
+_NEAREST = 6  # starts where an end is checked once more
+_BEYOND = (0.002, 0.005, 0.01, 0.02)  # distances beyond an end at which it is checked, relative to the length
+_REACH = 0.05  # difference steps in units of the standard deviation of a coordinate
+
+
+class ProjectionSearch:
+    """Searches for values in a set: every point that was tested is remembered, with its evidence."""
+
+    __slots__ = ("_box", "_steps", "_test", "_visited")
+
+    def __init__(self, test: RankTest, box: ParameterBox) -> None:
+        self._test, self._box = test, box
+        self._visited: dict[bytes, tuple[FloatArray, Evidence]] = {}
+        self._steps = 1e-3 * (box.high - box.low)
+
+    def evidence(self, point: FloatArray) -> Evidence:
+        """The test of a point, given by all coordinates."""
+        key = point.tobytes()
+        if key not in self._visited:
+            self._visited[key] = point.copy(), self._test.evidence(self._box.theta(point))
+        return self._visited[key][1]
+
+    def accepts(self, point: FloatArray) -> bool:
+        """True if the point is in the set."""
+        return self.evidence(point).count > self._test.rejected
+
+    def accepted(self) -> FloatArray:
+        """All tested points that are in the set, shape (k, coordinates), in the order of their tests."""
+        found = [point for point, one in self._visited.values() if one.count > self._test.rejected]
+        return np.array(found).reshape(len(found), len(self._box.low))
+
+    def best(self) -> FloatArray:
+        """The point with the smallest margin, by descents from the best of many points in the box."""
+        box = self._box
+        if not self._visited:
+            points = qmc.Sobol(len(box.free), seed=0).random(_STARTS * 2 ** (len(box.free) - 1).bit_length())
+            middle = np.full(len(box.free), 0.5)
+            for unit in (middle, *points):
+                point = box.low.copy()
+                point[box.free] += unit * (box.high - box.low)[box.free]
+                self.evidence(point)
+            for point in self._nearest(_DESCENTS):
+                self._descend(point, box.free, stop=False)
+        return self._nearest(1)[0]
+
+    def _nearest(self, count: int) -> list[FloatArray]:
+        """The visited points with the smallest margins."""
+        ordered = sorted(self._visited.values(), key=lambda item: (item[1].margin, item[1].distance))
+        return [point for point, _ in ordered[:count]]
+
+    def interval(self, place: int) -> tuple[float, float] | None:
+        """The ends of the accepted values of one coordinate, widened to rejected ones; None if none was found."""
+        if not self.accepts(self.best()):
+            return None
+        low, high = float(self._box.low[place]), float(self._box.high[place])
+        for value in self._values(place):
+            own = self.accepted()[:, place]
+            if not own.min() <= value <= own.max():
+                self.profile(place, value)
+        return self._end(place, low), self._end(place, high)
+
+    def _end(self, place: int, limit: float) -> float:
+        """The end of the accepted values towards `limit`, which is searched again if a value beyond is accepted."""
+        upward = limit == self._box.high[place]
+        while True:
+            if self.profile(place, limit):
+                return limit
+            outside = limit
+            for value in self._values(place)[:: 1 if upward else -1]:
+                if (value > self._outermost(place, upward)) == upward and not self.profile(place, value):
+                    outside = value
+                    break
+            inside = self._outermost(place, upward)
+            length = float(np.ptp(self.accepted()[:, place])) or abs(outside - inside)
+            end = rejected_end(lambda x: self.profile(place, x), inside, outside, tolerance=_PRECISION * length)
+            beyond = [end + min(step * length, abs(limit - end)) * (1 if upward else -1) for step in _BEYOND]
+            if not any(self.profile(place, value, more=True) for value in beyond):
+                return end
+
+    def _outermost(self, place: int, upward: bool) -> float:
+        """The largest or the smallest accepted value of a coordinate."""
+        own = self.accepted()[:, place]
+        return float(own.max() if upward else own.min())
+
+    def _values(self, place: int) -> list[float]:
+        """Values of a coordinate over its whole range."""
+        count = _GRID.get(len(self._box.free), _COARSE)
+        return [float(x) for x in np.linspace(self._box.low[place], self._box.high[place], count)]
+
+    def profile(self, place: int, value: float, *, more: bool = False) -> bool:
+        """True if a point with this value of one coordinate was found in the set; `more` searches from more starts."""
+        others = self._box.free[self._box.free != place]
+        for start in self._starts(place, value, _NEAREST if more else 1):
+            point = start.copy()
+            point[place] = value
+            if self.accepts(point):
+                return True
+            if len(others) and self._descend(point, others, stop=True):
+                return True
+        return False
+
+    def _starts(self, place: int, value: float, nearest: int) -> list[FloatArray]:
+        """Points that may fit the value: on the line through two accepted points, and the nearest accepted ones."""
+        own = self.accepted()
+        if len(self._box.free) == 1:
+            return [self._box.low]
+        order = np.argsort(np.abs(own[:, place] - value), kind="stable")
+        near = own[order[0]]
+        found = [own[i] for i in order[:nearest]]
+        apart = [own[i] for i in order if abs(own[i, place] - near[place]) > 0.1 * np.ptp(own[:, place])]
+        if apart:
+            slope = (near - apart[0]) / (near[place] - apart[0][place])
+            found.insert(0, np.clip(near + slope * (value - near[place]), self._box.low, self._box.high))
+        return found
+
+    def _descend(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
+        """Descend the distance by Gauss-Newton steps in these coordinates, then the margin by single moves.
+
+        True, at once, if `stop` is set and an accepted point was found.
+        """
+        low, high = self._box.low, self._box.high
+        own = whitened(self.evidence(point))
+        for _ in range(_ITERATIONS):
+            slopes = np.column_stack([self._slope(point, own, place) for place in places])
+            sizes = np.sqrt((slopes**2).sum(axis=0))
+            wide = (high - low)[places]
+            steps = np.where(sizes > 0, _REACH / np.where(sizes > 0, sizes, 1.0), np.inf)
+            self._steps[places] = np.clip(steps, 1e-7 * wide, 1e-3 * wide)
+            move = _bounded_step(slopes, own, (low - point)[places], (high - point)[places])
+            for _ in range(6):
+                tried = point.copy()
+                tried[places] = np.clip(point[places] + move, low[places], high[places])
+                new = whitened(self.evidence(tried))
+                if stop and self.accepts(tried):
+                    return True
+                if new @ new < own @ own:
+                    break
+                move = move / 4
+            else:
+                break
+            gained = 1 - float(new @ new) / max(float(own @ own), 1e-300)
+            point, own = tried, new
+            if gained < 1e-3:
+                break
+        return self._move_singly(point, places, stop=stop)
+
+    def _slope(self, point: FloatArray, own: FloatArray, place: int) -> FloatArray:
+        """The derivative of the whitened residual in one coordinate, by a difference inside the box."""
+        step = self._steps[place] if point[place] + self._steps[place] <= self._box.high[place] else -self._steps[place]
+        moved = point.copy()
+        moved[place] += step
+        return (whitened(self.evidence(moved)) - own) / step
+
+    def _move_singly(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
+        """Moves of single coordinates that lower the margin itself, where it is near 1."""
+        margin = self.evidence(point).margin
+        reach = 10.0
+        while 1.0 < margin < _CLOSE and reach > 1.0:
+            improved = False
+            for place in places:
+                for sign in (1.0, -1.0):
+                    tried = point.copy()
+                    tried[place] += sign * reach * self._steps[place]
+                    tried = np.clip(tried, self._box.low, self._box.high)
+                    found = self.evidence(tried).margin
+                    if stop and self.accepts(tried):
+                        return True
+                    if found < margin:
+                        point, margin, improved = tried, found, True
+                        break
+            if not improved:
+                reach /= 2
+        return stop and self.accepts(point)
+
+
+def whitened(found: Evidence) -> FloatArray:
+    """The residual in units of the symmetric root of the covariance, whose squared length is the squared distance."""
+    deviations = np.sqrt(np.maximum(np.diagonal(found.covariance), 0.0))
+    units = np.where(deviations > 0, deviations, 1.0)
+    values, vectors = np.linalg.eigh(found.covariance / np.outer(units, units))
+    inverse = 1 / np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
+    return np.asarray(vectors @ (inverse * (vectors.T @ (found.residual / units))))
+
+
+def _bounded_step(slopes: FloatArray, own: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The least-squares step within bounds: coordinates that would leave them stay at the bound."""
+    move, free = np.zeros(slopes.shape[1]), np.ones(slopes.shape[1], dtype=bool)
+    for _ in range(slopes.shape[1]):
+        if not free.any():
+            break
+        rest = own + slopes[:, ~free] @ move[~free]
+        move[free] = np.linalg.lstsq(slopes[:, free], -rest, rcond=1e-10)[0]
+        out = free & ((move < low) | (move > high))
+        move = np.clip(move, low, high)
+        if not out.any():
+            break
+        free &= ~out
+    return move

@@ -1,0 +1,341 @@
+"""Confidence sets: coverage with broken copies that fail, ends of intervals, searches, and what a set says."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.distributions.noise import noise_distribution
+
+N = 30
+TIMES = ps.GammaExponential(2, 1, upper=1.5)
+NORMAL = ps.NormalKnownVariance(0, 1, noise_variance=1, bounds=(-1, 1))
+MOMENTS = ps.NormalUnknownVariance(mean=0, observations=1, shape=3, scale=2, bounds=(-3, 3))
+SURVEY = ps.DirichletCategorical((1, 1, 1))
+LINE = ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
+
+
+def released(model, data, *, n=None, scale=2.0, seed=0, **fields):
+    mechanism = ps.NoisyStatistics(model=model, n=n or len(data), scale=scale, **fields)
+    return mechanism.release(data, rng=np.random.default_rng(seed))
+
+
+def of(release, seed=1, **given):
+    return ps.confidence_set(release, rng=np.random.default_rng(seed), **given)
+
+
+def mean_release(n=N, seed=0, model=NORMAL, **fields):
+    data = np.random.default_rng([seed, 1]).normal(0.3, 1, n)
+    return released(model, data, seed=seed, **fields)
+
+
+CASES = {
+    "bernoulli": (ps.BetaBernoulli(1, 1), {"theta": 0.1}, 0.1, {"theta": (0, 1)}, {"scale": 3.0}),
+    "categories": (SURVEY, {"theta": [0.1, 0.2, 0.7]}, np.array([0.1, 0.2, 0.7]), {"theta": (0, 1)}, {"scale": 3.0}),
+    "poisson": (ps.GammaPoisson(1, 1, upper=3), {"rate": 2.0}, 2.0, {"rate": (0, 50)}, {"scale": 9.0}),
+    "times": (TIMES, {"rate": 0.7}, 0.7, {"rate": (0, 50)}, {"scale": 5.0, "noise": "gaussian", "draws": 2}),
+    "normal": (NORMAL, {"mean": 0.5}, 0.5, {"mean": (-9, 9)}, {"scale": 5.0}),
+    "moments": (
+        MOMENTS,
+        {"mean": 0.5, "variance": 2.0},
+        (0.5, 2.0),
+        {"mean": (-9, 9), "variance": (0, 9)},
+        {"scale": 5.0},
+    ),
+}
+
+
+def hits(model, theta, own, ranges, fields, rng, *, runs, scale_of_noise=1.0, wider=None):
+    """In how many runs the set contains the true value; broken copies read a smaller noise, or a wider model."""
+    mechanism, found = ps.NoisyStatistics(model=model, n=N, **fields), 0
+    for _ in range(runs):
+        release = mechanism.release(model.simulate(own, N, rng), rng=rng)
+        noise = mechanism.distribution
+        if scale_of_noise != 1.0:
+            noise = noise_distribution(noise.name, noise.scale_parameter * scale_of_noise)
+        seen = SimpleNamespace(model=wider or model, n=N, noise=noise, observed=release["statistic"])
+        found += ps.confidence_set(seen, parameters=ranges, level=0.9, simulations=99, rng=rng).contains(**theta)
+    return found
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", CASES)
+def test_coverage_is_the_level(name, alpha, rng):
+    """Ties are broken at random, so the coverage is the level itself, also for counts."""
+    assert stats.binomtest(hits(*CASES[name], rng, runs=800), 800, 0.9).pvalue > alpha
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("name", "noise"), [("normal", "gaussian"), ("poisson", "discrete gaussian"), ("moments", "gaussian")]
+)
+def test_too_little_noise_is_seen(name, noise, alpha, rng):
+    found = hits(*CASES[name][:4], {"scale": 30.0, "noise": noise}, rng, runs=2_000, scale_of_noise=0.8)
+    assert stats.binom.cdf(found, 2_000, 0.9) < alpha / 1e3  # far below, so that it hardly ever fails
+
+
+@pytest.mark.statistical
+def test_records_simulated_without_their_bounds_are_seen(alpha, rng):
+    sums, times = (NORMAL, {"mean": 1.0}, 1.0, {"mean": (-9, 9)}), CASES["times"][:4]
+    for case, model in ((times, replace(TIMES, upper=50.0)), (sums, replace(NORMAL, bounds=(-50, 50)))):
+        found = hits(*case, {"scale": 1.0}, rng, runs=400, wider=model)
+        assert stats.binom.cdf(found, 600, 0.9) < alpha
+
+
+def inside(found, name, value):
+    """Whether the interval holds the value; an empty set does not."""
+    try:
+        low, high = found.interval(name)
+    except ValueError:
+        return False
+    return bool(low <= value <= high)
+
+
+@pytest.mark.statistical
+def test_intervals_cover(alpha, rng):
+    """Intervals of shares, of a projection, and one-sided ones; the true value is inside at least at the level."""
+    shares, moments = 0, 0
+    for _ in range(150):
+        release = ps.NoisyStatistics(model=SURVEY, n=N, scale=3.0).release(
+            SURVEY.simulate(np.array([0.1, 0.2, 0.7]), N, rng), rng=rng
+        )
+        found = ps.confidence_set(release, parameters={"theta": (0, 1)}, level=0.8, simulations=99, rng=rng)
+        shares += inside(found, "theta[1]", 0.2)
+    for _ in range(60):
+        release = ps.NoisyStatistics(model=MOMENTS, n=N, scale=3.0).release(
+            MOMENTS.simulate((0.5, 2.0), N, rng), rng=rng
+        )
+        found = ps.confidence_set(
+            release, parameters={"mean": (-3, 3), "variance": (0.1, 9)}, level=0.8, simulations=39, rng=rng
+        )
+        moments += inside(found, "mean", 0.5)
+    assert stats.binomtest(shares, 150, 0.8).pvalue > alpha
+    assert stats.binom.cdf(moments, 60, 0.8) > alpha
+
+
+SCALARS = [
+    (ps.BetaBernoulli(1, 1), [1] * 9 + [0] * 21, "theta", (0, 1)),
+    (ps.GammaPoisson(1, 1, upper=3), [0, 1, 2, 3, 1] * 6, "rate", (0, 20)),
+    (TIMES, np.linspace(0.1, 3, N), "rate", (0.01, 20)),
+    (NORMAL, np.linspace(-1.5, 2, N), "mean", (-9, 9)),
+]
+
+
+@pytest.mark.parametrize(("model", "data", "name", "limits"), SCALARS)
+def test_the_interval_is_the_set(model, data, name, limits):
+    """Against a fine grid: what is inside is accepted, what is outside is not, and the ends are next to both."""
+    found = of(released(model, data), parameters={name: limits}, simulations=199)
+    low, high = found.interval(name)
+    assert limits[0] < low < high < limits[1]
+    for value in np.linspace(*limits, 501):
+        assert found.contains(**{name: value}) == (low < value < high)
+    for end, inward in ((low, 1), (high, -1)):
+        assert not found.contains(**{name: end})
+        assert found.contains(**{name: end + inward * 1e-8 * abs(end)})
+
+
+@pytest.mark.parametrize(("model", "data", "name", "limits"), SCALARS)
+def test_one_sided_intervals_end_inside_two_sided_ones(model, data, name, limits):
+    found = of(released(model, data), parameters={name: limits})
+    low, high = found.interval(name)
+    (first, top), (bottom, last) = found.interval(name, side="lower"), found.interval(name, side="upper")
+    assert low < first < last < high
+    assert (top, bottom) == (limits[1], limits[0])
+    narrower = of(released(model, data), parameters={name: limits}, level=0.9).interval(name)
+    assert narrower == pytest.approx([first, last])
+
+
+def test_lengths_beside_noise_aware_credible_intervals():
+    """With much data the prior does not matter, and both have about the same ends."""
+    rng = np.random.default_rng(5)
+    for model, data, name, limits in (
+        (ps.BetaBernoulli(1, 1), rng.random(400) < 0.3, "theta", (0, 1)),
+        (ps.GammaExponential(1, 1, upper=2), rng.exponential(1, 400), "rate", (0.1, 9)),
+        (ps.NormalKnownVariance(0, 1, noise_variance=1, bounds=(-2, 2)), rng.normal(0, 1, 400), "mean", (-9, 9)),
+    ):
+        release = released(model, data, scale=5.0)
+        ends = of(release, parameters={name: limits}, simulations=1999).interval(name)
+        low, high = ps.PrivateStatistics(release=release).noise_aware().quantile(np.array([0.025, 0.975]))
+        assert ends == pytest.approx([low, high], abs=0.12 * (high - low))
+
+
+def test_two_categories_are_a_count_of_which_two_noisy_copies_exist():
+    """The contrast of both counts has half the noise variance of one."""
+    data = [1] * 10 + [0] * 20
+    pair = of(released(ps.DirichletCategorical((1, 1)), data, scale=20.0), parameters={"theta": (0, 1)})
+    ends = pair.interval("theta")
+    assert ends.shape == (2, 2)
+    assert ends[0] == pytest.approx(1 - ends[1][::-1], abs=0.02)
+    assert pair.interval("theta[1]") == pytest.approx(ends[:, 1])
+    assert pair.contains(theta=[0.6, 0.4]) in (True, False)
+    with pytest.raises(ValueError, match=r"theta must sum to 1, got a sum of 1\.1"):
+        pair.contains(theta=[0.6, 0.5])
+
+
+def test_projections_hold_every_accepted_point_of_a_grid():
+    data = np.random.default_rng(3).normal(0.5, 1.2, N)
+    found = of(released(MOMENTS, data), parameters={"mean": (-4, 4), "variance": (0.05, 9)}, simulations=199)
+    ends = {name: found.interval(name) for name in ("mean", "variance")}
+    accepted = [
+        (mean, variance)
+        for mean in np.linspace(*ends["mean"] * 1.2, 41)
+        for variance in np.geomspace(0.05, 9, 41)
+        if found.contains(mean=mean, variance=variance)
+    ]
+    assert len(accepted) > 50
+    for values, (low, high) in zip(np.transpose(accepted), ends.values(), strict=True):
+        assert low <= values.min() <= low + 0.12 * (high - low)
+        assert high - 0.25 * (high - low) <= values.max() <= high
+    with pytest.raises(ValueError, match="side must be 'both' for this model"):
+        found.interval("mean", side="lower")
+
+
+def test_regression_with_known_features():
+    """Two parameters searched, the others fixed; the true line is inside, a line of the other sign is not."""
+    rng = np.random.default_rng(8)
+    x = np.clip(rng.normal(0.5, 0.2, 400), 0, 1)
+    y = 0.8 * x - 0.3 + 0.1 * rng.standard_normal(400)
+    given = {"coefficients": (-3, 3), "intercept": (-2, 2), "variance": 0.01, "feature_mean": 0.5, "feature_root": 0.2}
+    found = of(released(LINE, (x[:, None], y), n=400, scale=0.5), parameters=given, simulations=99)
+    ((low,), (high,)) = found.interval("coefficients")
+    assert 0 < low < 0.8 < high < 2
+    assert found.contains(coefficients=[0.8], intercept=-0.3)
+    assert not found.contains(coefficients=[-0.8], intercept=0.5, variance=0.01)
+    assert found.interval("variance").tolist() == [0.01, 0.01]
+    assert found.parameters["feature_root"] == ((0.2, 0.2),) or found.parameters["feature_root"] == (((0.2, 0.2),),)
+
+
+def test_given_records_agree_with_the_model():
+    release = mean_release(n=60)
+    own = of(release, parameters={"mean": (-5, 5)}).interval("mean")
+    given = of(release, parameters={"mean": (-5, 5)}, records=lambda mean: stats.norm(mean, 1)).interval("mean")
+    assert given == pytest.approx(own, abs=0.1)
+    robust = of(release, parameters={"mean": (-5, 5)}, records=lambda mean: stats.t(3, mean)).interval("mean")
+    assert np.ptp(robust) > np.ptp(own)
+
+
+def test_rows_of_given_records():
+    """Rows of a regression whose features are not normal."""
+
+    class Rows:
+        def __init__(self, slope):
+            self.slope = slope
+
+        def rvs(self, size, random_state):
+            x = random_state.random(size)
+            return np.column_stack([x, self.slope * x + 0.1 * random_state.standard_normal(size)])
+
+    rng = np.random.default_rng(9)
+    rows = Rows(0.7).rvs(200, rng)
+    release = released(LINE, (rows[:, :1], rows[:, 1]), n=200, scale=0.5)
+    found = of(release, parameters={"slope": (-2, 2)}, records=lambda slope: Rows(slope))  # noqa: PLW0108
+    low, high = found.interval("slope")
+    assert low < 0.7 < high
+    assert high - low < 0.5
+    with pytest.raises(ValueError, match=r"rvs\(size=2\) has the shape \(2, 2\), got \(2,\)"):
+        of(release, parameters={"slope": (-2, 2)}, records=lambda slope: stats.norm(slope, 1))
+
+
+def test_a_disconnected_set_is_held_by_its_interval():
+    """The mean square of normal records does not tell the sign of their mean."""
+    release = SimpleNamespace(
+        model=ps.NormalKnownVariance(0, 1, noise_variance=1, bounds=(0, 20)),
+        n=200,
+        noise=ps.GaussianNoise(noise_std=1.0),
+        observed=np.array([200 * 5.0]),
+    )
+
+    class Squares:
+        def __init__(self, mean):
+            self.mean = mean
+
+        def rvs(self, size, random_state):
+            return random_state.normal(self.mean, 1, size) ** 2
+
+    found = of(release, parameters={"mean": (-6, 6)}, records=lambda mean: Squares(mean), simulations=199)  # noqa: PLW0108
+    low, high = found.interval("mean")
+    assert low == pytest.approx(-high, abs=0.1)
+    assert 1.8 < high < 2.4
+    assert not found.contains(mean=0.0)
+
+
+def test_an_empty_set_says_so():
+    """A noisy count far above the number of records fits no share."""
+    release = SimpleNamespace(
+        model=ps.BetaBernoulli(1, 1), n=20, noise=ps.DiscreteLaplaceNoise(scale=1.0), observed=np.array([60.0])
+    )
+    found = of(release, parameters={"theta": (0.1, 0.9)})
+    assert found.is_empty()
+    with pytest.raises(ValueError, match=r"the confidence set is empty: no value in theta in \[0\.1, 0\.9\] fits"):
+        found.interval("theta")
+    with pytest.raises(ValueError, match="the confidence set is empty"):
+        found.plot()
+    moments = SimpleNamespace(
+        model=MOMENTS, n=20, noise=ps.LaplaceNoise(scale=1.0), observed=np.array([[500.0, -900.0]])
+    )
+    assert of(moments, parameters={"mean": (-3, 3), "variance": (0.1, 4)}, simulations=99).is_empty()
+    assert not of(mean_release(), parameters={"mean": (-9, 9)}).is_empty()
+
+
+def test_an_end_of_the_range_that_fits_is_the_end_of_the_interval():
+    found = of(mean_release(), parameters={"mean": (0.2, 0.3)})
+    assert found.interval("mean").tolist() == [0.2, 0.3]
+    search = of(mean_release(), parameters={"mean": (0.2, 0.3)}, records=lambda mean: stats.norm(mean, 1))
+    assert search.interval("mean").tolist() == [0.2, 0.3]
+
+
+def test_equal_seeds_give_equal_sets():
+    first, second = of(mean_release(), parameters={"mean": (-9, 9)}), of(mean_release(), parameters={"mean": (-9, 9)})
+    other = of(mean_release(), parameters={"mean": (-9, 9)}, seed=2)
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != other
+    assert first.interval("mean").tolist() == second.interval("mean").tolist()
+    assert first.interval("mean") == pytest.approx(other.interval("mean"), abs=0.2)
+    assert replace(first, level=0.5).interval("mean")[0] > first.interval("mean")[0]
+    assert ps.confidence_set(mean_release(), parameters={"mean": (-9, 9)}).contains(mean=0.3)
+
+
+def test_many_base_draws_are_drawn_again(monkeypatch):
+    """What does not fit is not kept, and gives the same numbers."""
+    kept = of(mean_release(), parameters={"mean": (-9, 9)}).interval("mean")
+    monkeypatch.setattr("privsample.inference.rank_tests._STORED", 100)
+    assert of(mean_release(), parameters={"mean": (-9, 9)}).interval("mean").tolist() == kept.tolist()
+
+
+def test_post_processing_costs_nothing_and_is_told():
+    release = mean_release()
+    found = of(release, parameters={"mean": (-9, 9)})
+    assert found.account == release.account
+    text = found.statement()
+    assert "with probability at least 0.95" in text
+    assert "The set costs no privacy" in text
+    assert ps.privacy_statement(release.account, 1e-6) in text
+    assert repr(found) == "ConfidenceSet(mean in [-9, 9]; level 0.95; 999 simulations)"
+    assert found.release == ps.PrivateStatistics(release=release)
+    assert of(ps.PrivateStatistics(release=release), parameters={"mean": (-9, 9)}) == found
+
+
+def test_p_values_are_ranks():
+    found = of(mean_release(), parameters={"mean": (-9, 9)}, simulations=99)
+    values = {found.p_value(mean=x) for x in np.linspace(-3, 3, 50)}
+    assert all(round(value * 100) == pytest.approx(value * 100) for value in values)
+    assert found.p_value(mean=0.3) > 0.05 > found.p_value(mean=3.0)
+    assert found.contains(mean=0.3)
+
+
+def test_plots():
+    one = of(mean_release(), parameters={"mean": (-9, 9)}, simulations=99).plot()
+    assert one.get_xlabel() == "mean"
+    assert one.get_ylabel() == "p-value"
+    data = np.random.default_rng(3).normal(0.5, 1.2, N)
+    given = {"parameters": {"mean": (-4, 4), "variance": (0.05, 9)}, "simulations": 39, "level": 0.9}
+    two = of(released(MOMENTS, data), **given).plot()
+    assert (two.get_xlabel(), two.get_ylabel()) == ("mean", "variance")
+    rows = of(released(SURVEY, [0, 1, 2] * 10), parameters={"theta": (0, 1)}, simulations=99).plot(plt.figure().gca())
+    assert [label.get_text() for label in rows.get_yticklabels()] == ["theta[0]", "theta[1]", "theta[2]"]
+    plt.close("all")
