@@ -17,7 +17,6 @@ from privsample.inference.walks import Step
 
 STARTS = 64  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameter with the records in each sweep
-_LEAST = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
 
 
 class ConjugateRecords(ABC):
@@ -33,6 +32,7 @@ class ConjugateRecords(ABC):
     """
 
     description = "exact: data augmentation with conjugate records"
+    least = -np.inf  # the smallest parameter
 
     def __init__(self, observation: Observation) -> None:
         check_memory(8 * observation.n, lower="the number of records")
@@ -61,18 +61,13 @@ class ConjugateRecords(ABC):
 
     def start(self, rng: np.random.Generator) -> None:
         """Draw states from the prior, and choose one of them by the density of the noise."""
-        thetas = np.maximum(self.model.prior.sample(STARTS, rng), _LEAST) if self._positive else self._prior_draws(rng)
+        thetas = np.maximum(self.model.prior.sample(STARTS, rng), self.least)
         states = [self.simulate(float(theta), rng) for theta in thetas[: max(2, min(STARTS, 2_000_000 // self.n))]]
         sums = np.array([self._clipped(x).sum() for x in states])
         chosen = choose_start(self.acceptance, sums[:, None], rng)
         self.theta, self.x = float(thetas[chosen]), states[chosen]
         self.contributions = self._clipped(self.x)
         self.step = Step(max(float(np.std(self.unconstrain(thetas))), 1e-6))
-
-    _positive = True
-
-    def _prior_draws(self, rng: np.random.Generator) -> FloatArray:
-        return self.model.prior.sample(STARTS, rng)
 
     def _clipped(self, x: FloatArray) -> FloatArray:
         """The contributions of records to the statistic, shape (n, 1)."""
@@ -81,7 +76,7 @@ class ConjugateRecords(ABC):
     def sweep(self, rng: np.random.Generator, *, tuning: bool) -> float:
         """Draw the parameter given the records, offer new records, then move the parameter with the records."""
         drawn = float(self.model.posterior(self.x.sum(), self.n).sample(1, rng)[0])
-        self.theta = max(drawn, _LEAST) if self._positive else drawn
+        self.theta = max(drawn, self.least)
         proposed = self.simulate(self.theta, rng)
         moves = self.acceptance.offer(self.contributions, self._clipped(proposed), rng)
         np.copyto(self.x, proposed, where=moves.accepted)
@@ -133,6 +128,8 @@ def refuse_size_prior(observation: Observation) -> None:
 class _Positive:
     """A parameter > 0, on the log scale."""
 
+    least = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
+
     def unconstrain(self, theta: FloatArray) -> FloatArray:
         """The logarithm."""
         return np.log(theta)
@@ -178,7 +175,6 @@ class NormalRecords(ConjugateRecords):
     """Normal records of known variance: the deviations from the mean are the non-centred coordinates."""
 
     model: NormalKnownVariance
-    _positive = False
 
     def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
         """Normal records."""
@@ -202,7 +198,6 @@ class BernoulliRecords(ConjugateRecords):
     """Zeros and ones: uniform numbers are the non-centred coordinates, and a record is 1 where they are below theta."""
 
     model: BetaBernoulli
-    _positive = False
 
     def __init__(self, observation: Observation) -> None:
         if observation.model.fractional:
