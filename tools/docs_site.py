@@ -37,7 +37,6 @@ ROOMS = {
     "mechanisms": "Mechanisms",
     "accounting": "Accountants",
     "distributions": "Distributions",
-    "inference": "Inference",
     "estimators": "Estimators",
     "inference": "Inference",
     "simulations": "Simulations",
