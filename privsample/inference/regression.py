@@ -14,7 +14,7 @@ from privsample.distributions.models.regression import LinearRegression
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 
-_ROUNDS, _INNER = 2, 40  # rounds of joint moves of parameters and records in a sweep, and steps on the surrogate
+_ROUNDS = 4  # rounds of joint moves of parameters and records in a sweep
 _ROOT_ROUNDS = 3  # moves of the features' root in a sweep
 _TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance in many dimensions and in one
 _LEARNING, _LEARNING_EVERY = 40, 10  # sweeps before the covariance shapes proposals, and between its changes
@@ -180,7 +180,7 @@ class RegressionChain:
         if acceptance.squared is None:
             chances = self._shift_by_density(rng, residuals, place)
         else:
-            rounds = _ROUNDS, _INNER
+            rounds = _ROUNDS, 20 + 4 * self._dimensions
             noise = acceptance.observed, acceptance.scale, acceptance.squared
             proposals = self._center, self._factors, self._scales
             chances = moves.shift(rng, residuals, place, *proposals, *rounds, *prior, *self._bounds, *noise)

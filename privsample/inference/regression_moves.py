@@ -433,10 +433,10 @@ def shift(
 ) -> FloatArray:
     """Move the coordinates `place` while the standardized records stay; return mean acceptances, shape (5,).
 
-    Each round makes one random walk step with each of the two factors, and then `inner` steps on a surrogate of the
-    posterior, whose statistic is that of unclipped records plus the effect of clipping at `reference`, at a cost that
-    does not depend on n. These steps are accepted together, by the ratio of posterior to surrogate (note, "Surrogate").
-    The acceptances are those of the two steps, of the two kinds of steps on the surrogate, and of these together.
+    One random walk step with each of the two factors comes first. Each round then makes `inner` steps on a surrogate of
+    the posterior, whose statistic is that of unclipped records plus the effect of clipping at `reference`, at a cost
+    that does not depend on n. They are accepted together, by the ratio of posterior to surrogate (note, "Surrogate").
+    The acceptances are those of the two steps, of the two kinds of steps on the surrogate, and of the rounds.
     """
     width = len(location) - 1
     mean, root, slopes = np.zeros(width), np.zeros((width, width)), np.zeros(width + 1)
@@ -447,8 +447,8 @@ def shift(
     deviation = from_coordinates(place, location, prior_root, feature_scale, mean, root, slopes)
     total = statistic(residuals, mean, root, slopes, deviation, half, radius, weights)
     density = log_prior(place, width, shape, scale, feature_scale)
-    for _ in range(rounds):
-        for k in range(2):
+    for turn in range(rounds):
+        for k in range(2 if turn == 0 else 0):
             new = walk(rng, place, factors[k], scales[k])
             deviation = from_coordinates(new, location, prior_root, feature_scale, mean, root, slopes)
             if deviation > 0.0:
@@ -456,7 +456,7 @@ def shift(
                 then = log_prior(new, width, shape, scale, feature_scale)
                 ratio = then - density + noise_ratio(total, moved, observed, noise_scale, squared)
                 chance = math.exp(min(ratio, 0.0))
-                chances[k] += chance / rounds
+                chances[k] = chance
                 if rng.random() < chance:
                     place[:], total, density = new, moved, then
         from_coordinates(place, location, prior_root, feature_scale, mean, root, slopes)
