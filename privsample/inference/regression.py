@@ -18,6 +18,7 @@ _ROUNDS = 4  # rounds of joint moves of parameters and records in a sweep
 _ROOT_ROUNDS = 3  # moves of the features' root in a sweep
 _TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance in many dimensions and in one
 _LEARNING, _LEARNING_EVERY = 40, 10  # sweeps before the covariance shapes proposals, and between its changes
+_LARGEST_EFFECT = 3.0  # clipping only shrinks; larger entries come from nearly singular parameters
 _DIFFERENCE = 1e-3  # of a coordinate, for derivatives that shape proposals only
 
 
@@ -253,7 +254,8 @@ class RegressionChain:
         weight = (self._sweeps / _LEARNING_EVERY + 1.0) ** -0.6
         information, clipping = self._information(residuals)
         self._precision = (1 - weight) * self._precision + weight * information
-        self._clipping = (1 - weight) * self._clipping + weight * clipping
+        if np.abs(clipping).max() < _LARGEST_EFFECT:
+            self._clipping = (1 - weight) * self._clipping + weight * clipping
         optimal = 2.4 / self._dimensions**0.5
         given = np.linalg.inv(np.linalg.cholesky(self._precision)).T
         own = np.linalg.cholesky(self._covariance + 1e-8 * np.eye(len(place))) if self._sweeps > _LEARNING else given
