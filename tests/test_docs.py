@@ -58,7 +58,6 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
         "index",
         "guides/any_pymc_model",
         "guides/budget",
-        "guides/exact_inference",
         "guides/files",
         "guides/private_regression",
         *(f"tutorials/{page.stem}" for page in TUTORIALS),
