@@ -122,9 +122,21 @@ def infer(
         If a number is out of range, or the arguments contradict each other.
     KeyboardInterrupt
         If the run was interrupted.
+    ImportError
+        If a progress bar is wanted and rich is not installed.
+
+    Notes
+    -----
+    Data augmentation (Ju, Awan, Gong and Rao 2022) with interweaving (Yu and Meng 2011): a sweep offers a new record to
+    each position, which is accepted by the ratio of the noise densities, and moves the parameters with the records held
+    fixed, and with the ranks or other coordinates of the records held fixed. Under pure epsilon-differential privacy
+    each record is accepted with probability at least e^-epsilon. Chains run in threads, or as `joblib.parallel_config`
+    says; the draws do not depend on it. Kind: exact, up to the convergence of the chains; docs/notes/inference.md.
 
     Examples
     --------
+    A release of 20 clipped waiting times:
+
     >>> import numpy as np
     >>> import privsample as ps
     >>> rng = np.random.default_rng(1)
@@ -133,6 +145,14 @@ def infer(
     >>> posterior = ps.infer(release, draws=50, tune=50, rng=rng)
     >>> posterior["rate"].shape
     (200,)
+
+    Times that the analyst takes for Gamma distributed, with a prior on their mean:
+
+    >>> from scipy import stats
+    >>> prior = {"mean": stats.lognorm(1.0)}
+    >>> times = ps.infer(release, prior=prior, records=lambda mean: stats.gamma(2, scale=mean / 2), draws=4, tune=4)
+    >>> times["mean"].shape
+    (16,)
     """
     source = np.random.default_rng() if rng is None else generator(rng)
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
@@ -188,6 +208,7 @@ def _posterior(
     if isinstance(release, PrivateStatistics) and axis in release.release.coords:
         used = {each for names in dims.values() for each in names}
         coords = {each: release.release.coords[axis] for each in (axis, f"{axis}_2") if each in used}
+    sizes = {"n" if observation.size_prior is None else "largest_n": float(observation.n)}
     given: dict[str, Any] = {
         "draws": trace.draws,
         "account": account,
@@ -196,7 +217,7 @@ def _posterior(
         "coords": coords,
         "sample_stats": {"acceptance_rate": trace.acceptance},
         "observed_data": {"noisy_statistic": observation.observed},
-        "constant_data": {"n": float(observation.n), "noise_variance": observation.noise.variance},
+        "constant_data": sizes | {"noise_variance": observation.noise.variance},
     }
     with warnings.catch_warnings():  # diagnostics of a few draws are NaN
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
+from privsample.inference import records
 from privsample.inference.chains import Observation, run_chains
 from privsample.inference.records import (
     BernoulliRecords,
@@ -15,6 +16,8 @@ from privsample.inference.records import (
     PoissonRecords,
     choose_start,
 )
+from privsample.interop.arviz import summary
+from privsample.mechanisms.posterior.inference import PosteriorDraws
 from tests.inference.calibration import noise_ranks, replicas, uniform_pvalue
 
 LAPLACE, GAUSSIAN = ps.LaplaceNoise(scale=0.8), ps.GaussianNoise(noise_std=1.2)
@@ -164,3 +167,20 @@ def test_a_prior_at_zero_gives_no_infinite_records(rng):
     trace = run_chains(lambda: ExponentialRecords(observation), draws=50, tune=50, chains=2, rng=rng)
     assert np.isfinite(trace.draws["rate"]).all()
     assert (trace.draws["rate"] > 0).all()
+
+
+def test_interweaving_mixes_where_the_noise_is_large(monkeypatch):
+    """Noise of twenty times the sampling error: the centred scheme alone makes a hundredth of the effective draws."""
+    model, n = ps.NormalKnownVariance(0, 100, noise_variance=1, bounds=(-50, 50)), 100
+    noise = ps.GaussianNoise(noise_std=20 * n**0.5)
+    observation = Observation(model=model, n=n, noise=noise, observed=np.array([30.0]))
+    sizes = {}
+    for shifts in (0, 3):
+        monkeypatch.setattr(records, "_SHIFTS", shifts)
+        trace = run_chains(
+            partial(NormalRecords, observation), draws=1000, tune=300, chains=4, rng=np.random.default_rng(1)
+        )
+        draws = PosteriorDraws(draws=trace.draws, account=ps.PureAccountant(stated_epsilon=1), method="x", chains=4)
+        sizes[shifts] = float(summary(draws.to_arviz())["ess_bulk"].iloc[0])
+    assert sizes[3] > 1000
+    assert sizes[0] < 100
