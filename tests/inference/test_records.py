@@ -169,6 +169,17 @@ def test_a_prior_at_zero_gives_no_infinite_records(rng):
     assert (trace.draws["rate"] > 0).all()
 
 
+def test_wide_priors_of_counts(rng):
+    """Steps of the walk on the log scale reach means that NumPy cannot draw from; they are rejected."""
+    model = ps.GammaPoisson(1e-3, 1e-3, upper=5)
+    observation = Observation(model=model, n=3, noise=LAPLACE, observed=np.array([3.0]))
+    trace = run_chains(partial(PoissonRecords, observation), draws=300, tune=100, chains=2, rng=rng)
+    assert trace.draws["rate"].max() < 1e15
+    far = observation._replace(model=ps.GammaPoisson(1.0, 1e-20, upper=5))
+    with pytest.raises(ValueError, match=r"rate must be below 1e\+15 under the prior, got "):
+        PoissonRecords(far).start(rng)
+
+
 def test_interweaving_mixes_where_the_noise_is_large(monkeypatch):
     """Noise of twenty times the sampling error: the centred scheme alone makes a hundredth of the effective draws."""
     model, n = ps.NormalKnownVariance(0, 100, noise_variance=1, bounds=(-50, 50)), 100
