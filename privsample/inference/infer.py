@@ -130,8 +130,9 @@ def infer(
     Data augmentation (Ju, Awan, Gong and Rao 2022) with interweaving (Yu and Meng 2011): a sweep offers a new record to
     each position, which is accepted by the ratio of the noise densities, and moves the parameters with the records held
     fixed, and with the ranks or other coordinates of the records held fixed. Under pure epsilon-differential privacy
-    each record is accepted with probability at least e^-epsilon. Chains run in threads, or as `joblib.parallel_config`
-    says; the draws do not depend on it. Kind: exact, up to the convergence of the chains; docs/notes/inference.md.
+    each record is accepted with probability at least e^-epsilon. Chains of the models run in threads, chains of stated
+    records one after the other, and both as `joblib.parallel_config` says where it is used; the draws do not depend on
+    it. Kind: exact, up to the convergence of the chains; docs/notes/inference.md.
 
     Examples
     --------
@@ -174,7 +175,8 @@ def infer(
     trial.start(np.random.default_rng(0))  # what is wrong with the arguments must appear before sampling
     numbers = sum(np.size(value) for value in trial.parameters().values())
     check_memory(chains * draws * max(numbers, 1), lower="draws")
-    trace = run_chains(make_chain, draws=draws, tune=tune, chains=chains, rng=source, progress=shown)
+    threaded = not isinstance(trial, StatedRecords)
+    trace = run_chains(make_chain, draws=draws, tune=tune, chains=chains, rng=source, progress=shown, threaded=threaded)
     return _posterior(statistics, observation, account, getattr(trial, "description", _DESCRIPTION), chains, trace)
 
 

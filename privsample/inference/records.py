@@ -93,10 +93,7 @@ class ConjugateRecords(ABC):
         """Move the parameter by a random walk, and the records with it (inference.md, section 3)."""
         z = float(self.unconstrain(np.asarray(self.theta)))
         (new, slope), (_, old_slope) = self.constrain(z + self.step.size * rng.standard_normal()), self.constrain(z)
-        if not self.least <= new <= self.most:
-            log_ratio = -np.inf
-        else:
-            log_ratio = self._offer_shift(new, slope - old_slope, rng)
+        log_ratio = -np.inf if not self.least <= new <= self.most else self._offer_shift(new, slope - old_slope, rng)
         if tuning:
             self.step.tune(log_ratio)
 

@@ -81,6 +81,20 @@ def test_two_runs_with_one_generator_differ_and_seeds_repeat():
     assert (first == again).all()
 
 
+@pytest.mark.parametrize("threaded", [False, True])
+def test_chains_in_python_run_one_after_the_other_by_default(threaded, monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    places = []
+
+    class Placed(Counter):
+        def start(self, rng):
+            super().start(rng)
+            places.append(threading.current_thread() is threading.main_thread())
+
+    run_chains(Placed, draws=1, tune=1, chains=2, rng=np.random.default_rng(3), threaded=threaded)
+    assert places == [not threaded] * 2
+
+
 class Failing(Counter):
     """The chain that is made first fails in its third sweep; the others would never end."""
 
