@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, numbers_of
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 from privsample.inference.contributions import contributions_of, record_width
@@ -21,6 +22,18 @@ _STARTS = 32  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameters in each sweep, if there is only one way to move them
 _NUMBERS = 4_000_000  # records of all these states together, at most
 Values = dict[str, FloatArray]
+
+
+class _OwnDistribution:
+    """A distribution of privsample with the methods of SciPy's."""
+
+    def __init__(self, distribution: PosteriorDistribution) -> None:
+        self.distribution = distribution
+        self.logpdf = distribution.log_density
+
+    def rvs(self, *, size: int, random_state: np.random.Generator) -> FloatArray:
+        """Draws."""
+        return self.distribution.sample(size, random_state)
 
 
 class StatedDistribution:
@@ -39,6 +52,8 @@ class StatedDistribution:
     def __init__(self, records: Callable[..., Any], values: Values, width: int | None) -> None:
         self.values, self.width = values, width
         self.distribution = records(**{name: value[()] if value.ndim == 0 else value for name, value in values.items()})
+        if isinstance(self.distribution, PosteriorDistribution):
+            self.distribution = _OwnDistribution(self.distribution)
         if wrong := not_frozen(self.distribution):
             raise TypeError(
                 "records must return a frozen distribution, such as scipy.stats.norm(mean, 1), with "

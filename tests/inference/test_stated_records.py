@@ -363,6 +363,14 @@ def test_densities_and_quantiles_that_are_no_numbers(rng):
         StatedRecords(observation, prior=priors, records=lambda mean: WrongQuantiles(mean, hidden=("isf",))).start(rng)
 
 
+def test_distributions_of_the_library_are_records(rng):
+    one = StatedDistribution(lambda mean: ps.Normal(mean, 1), {"mean": np.asarray(0.5)}, None)
+    assert one.has_density
+    assert not one.has_quantiles
+    x = one.draw(5, rng)
+    assert one.log_likelihood(x) == pytest.approx(stats.norm(0.5, 1).logpdf(x).sum(), rel=1e-12)
+
+
 def test_far_tails_keep_their_digits():
     """The distribution function rounds to 1 above 8.3; the tail does not."""
     rng = np.random.default_rng(0)
