@@ -37,6 +37,7 @@ ROOMS = {
     "mechanisms": "Mechanisms",
     "accounting": "Accountants",
     "distributions": "Distributions",
+    "inference": "Inference",
     "estimators": "Estimators",
     "simulations": "Simulations",
     "interop": "Other libraries",

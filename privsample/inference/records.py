@@ -17,7 +17,6 @@ from privsample.inference.walks import Step
 
 STARTS = 64  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameter with the records in each sweep
-_LEAST = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
 
 
 class ConjugateRecords(ABC):
@@ -33,9 +32,10 @@ class ConjugateRecords(ABC):
     """
 
     description = "exact: data augmentation with conjugate records"
+    least, most = -np.inf, np.inf  # the smallest and the largest parameter
 
     def __init__(self, observation: Observation) -> None:
-        check_memory(8 * observation.n, lower="the number of records")
+        check_memory(8 * observation.n, lower="the number of records, or use PrivateStatistics.draw or mcmc")
         refuse_size_prior(observation)
         self.model: Any = observation.model
         self.n, self.bounds = observation.n, (self.model.domain.low, self.model.domain.high)
@@ -61,18 +61,17 @@ class ConjugateRecords(ABC):
 
     def start(self, rng: np.random.Generator) -> None:
         """Draw states from the prior, and choose one of them by the density of the noise."""
-        thetas = np.maximum(self.model.prior.sample(STARTS, rng), _LEAST) if self._positive else self._prior_draws(rng)
+        thetas = np.maximum(self.model.prior.sample(STARTS, rng), self.least)
+        if not thetas.max() <= self.most:
+            raise ValueError(
+                f"{self.model.parameter} must be below {self.most:g} under the prior, got {thetas.max():g}"
+            )
         states = [self.simulate(float(theta), rng) for theta in thetas[: max(2, min(STARTS, 2_000_000 // self.n))]]
         sums = np.array([self._clipped(x).sum() for x in states])
         chosen = choose_start(self.acceptance, sums[:, None], rng)
         self.theta, self.x = float(thetas[chosen]), states[chosen]
         self.contributions = self._clipped(self.x)
         self.step = Step(max(float(np.std(self.unconstrain(thetas))), 1e-6))
-
-    _positive = True
-
-    def _prior_draws(self, rng: np.random.Generator) -> FloatArray:
-        return self.model.prior.sample(STARTS, rng)
 
     def _clipped(self, x: FloatArray) -> FloatArray:
         """The contributions of records to the statistic, shape (n, 1)."""
@@ -81,28 +80,34 @@ class ConjugateRecords(ABC):
     def sweep(self, rng: np.random.Generator, *, tuning: bool) -> float:
         """Draw the parameter given the records, offer new records, then move the parameter with the records."""
         drawn = float(self.model.posterior(self.x.sum(), self.n).sample(1, rng)[0])
-        self.theta = max(drawn, _LEAST) if self._positive else drawn
+        self.theta = max(drawn, self.least)
         proposed = self.simulate(self.theta, rng)
         moves = self.acceptance.offer(self.contributions, self._clipped(proposed), rng)
         np.copyto(self.x, proposed, where=moves.accepted)
-        for _ in range(_SHIFTS):
-            self._shift(rng, tuning=tuning)
+        with np.errstate(over="ignore", invalid="ignore"):  # a proposal that overflows is rejected
+            for _ in range(_SHIFTS):
+                self._shift(rng, tuning=tuning)
         return moves.rate
 
     def _shift(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Move the parameter by a random walk, and the records with it (inference.md, section 3)."""
         z = float(self.unconstrain(np.asarray(self.theta)))
         (new, slope), (_, old_slope) = self.constrain(z + self.step.size * rng.standard_normal()), self.constrain(z)
+        log_ratio = -np.inf if not self.least <= new <= self.most else self._offer_shift(new, slope - old_slope, rng)
+        if tuning:
+            self.step.tune(log_ratio)
+
+    def _offer_shift(self, new: float, log_slope: float, rng: np.random.Generator) -> float:
+        """Move parameter and records, or not; return the log ratio."""
         x = self.move(new, rng)
         contributions = self._clipped(x)
         prior = self.model.prior
         log_ratio = float(prior.log_density(np.asarray(new)) - prior.log_density(np.asarray(self.theta)))
-        log_ratio += slope - old_slope
+        log_ratio += log_slope
         log_ratio += self.acceptance.log_ratio(self.contributions.sum(axis=0), contributions.sum(axis=0))
         if log_ratio > -rng.standard_exponential():
             self.theta, self.x, self.contributions = new, x, contributions
-        if tuning:
-            self.step.tune(log_ratio)
+        return log_ratio
 
     def parameters(self) -> dict[str, FloatArray]:
         """The current parameter under its name."""
@@ -133,6 +138,8 @@ def refuse_size_prior(observation: Observation) -> None:
 class _Positive:
     """A parameter > 0, on the log scale."""
 
+    least = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
+
     def unconstrain(self, theta: FloatArray) -> FloatArray:
         """The logarithm."""
         return np.log(theta)
@@ -162,6 +169,7 @@ class PoissonRecords(_Positive, ConjugateRecords):
     """Counts: the points of Poisson processes of rate 1, of which a record counts those below the mean."""
 
     model: GammaPoisson
+    most = 1e15  # NumPy draws no larger Poisson counts, and a float holds them all
 
     def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
         """Poisson counts."""
@@ -178,7 +186,6 @@ class NormalRecords(ConjugateRecords):
     """Normal records of known variance: the deviations from the mean are the non-centred coordinates."""
 
     model: NormalKnownVariance
-    _positive = False
 
     def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
         """Normal records."""
@@ -202,7 +209,6 @@ class BernoulliRecords(ConjugateRecords):
     """Zeros and ones: uniform numbers are the non-centred coordinates, and a record is 1 where they are below theta."""
 
     model: BetaBernoulli
-    _positive = False
 
     def __init__(self, observation: Observation) -> None:
         if observation.model.fractional:

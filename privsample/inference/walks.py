@@ -107,4 +107,4 @@ class LearnedWalk(Walk):
         self._mean = self._mean + weight * gap
         self._scatter = (1.0 - weight) * self._scatter + weight * np.outer(gap, gap)
         if self._count % _REFRESHED == 0:
-            self.root = self._factor * np.linalg.cholesky(self._scatter + np.diag(self._floor))
+            self.root = np.asarray(self._factor * np.linalg.cholesky(self._scatter + np.diag(self._floor)))
