@@ -232,7 +232,7 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call("register_pymc", ps.register_pymc, {"model_class": ps.BetaBernoulli, "spec": object()})
     short = {"draws": 2, "tune": 2, "chains": 1, "rng": rng, "progress": False}
     yield Call("infer", ps.infer, {"release": release, "prior": None, "records": None, "size_prior": None} | short)
-    stated = {"prior": {"theta": ps.Beta(a=1, b=1)}, "records": lambda theta: ps.Beta(a=1, b=1)}
+    stated = {"prior": {"theta": ps.Beta(a=1, b=1)}, "records": lambda theta: ps.Beta(a=1, b=1 + theta)}
     yield Call("infer with records", ps.infer, {"release": release} | stated | short)
     yield Call("register_chain", ps.register_chain, {"model_class": ps.BetaBernoulli, "factory": object()})
     yield Call("to_arviz", ps.to_arviz, {"release": release})

@@ -76,11 +76,12 @@ def run_chains(
     chains: int,
     rng: np.random.Generator,
     progress: bool = False,
+    threaded: bool = True,
 ) -> Trace:
     """Run independent chains and return their draws after tuning.
 
-    Each chain has its own generator, so the result depends on `rng` alone. Chains run in threads, as many as there are
-    processors, or as `joblib.parallel_config` says.
+    Each chain has its own generator, so the result depends on `rng` alone. Chains run as `joblib.parallel_config` says;
+    where it says nothing, in threads, as many as there are processors, or one after the other.
 
     Parameters
     ----------
@@ -92,6 +93,8 @@ def run_chains(
         Source of randomness.
     progress : bool, default False
         Show a progress bar on standard error.
+    threaded : bool, default True
+        Run chains in threads by default. False for chains whose time is spent in Python, which runs one thread at once.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def run_chains(
     """
     seeds = np.random.SeedSequence(rng.integers(0, 1 << 63, size=4).tolist()).spawn(chains)
     generators = [np.random.default_rng(seed) for seed in seeds]
-    parts = _run_all(make_chain, generators, draws, tune, progress=progress)
+    parts = _run_all(make_chain, generators, draws, tune, progress=progress, threaded=threaded)
     names = parts[0].draws
     return Trace(
         draws={name: np.concatenate([part.draws[name] for part in parts]) for name in names},
@@ -116,7 +119,13 @@ def run_chains(
 
 
 def _run_all(
-    make_chain: Callable[[], Chain], generators: list[np.random.Generator], draws: int, tune: int, *, progress: bool
+    make_chain: Callable[[], Chain],
+    generators: list[np.random.Generator],
+    draws: int,
+    tune: int,
+    *,
+    progress: bool,
+    threaded: bool,
 ) -> list[Trace]:
     """Run one chain for each generator, through joblib."""
     from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -124,7 +133,8 @@ def _run_all(
 
     _, configured = get_active_backend()
     backend, _ = get_active_backend(prefer="threads")
-    workers = min(cpu_count() if configured is None else effective_n_jobs(configured), len(generators))
+    default = cpu_count() if threaded else 1
+    workers = min(default if configured is None else effective_n_jobs(configured), len(generators))
     shared = getattr(backend, "supports_sharedmem", False) or workers == 1
     stop = Event() if shared else None
     sweeps = (draws + tune) * len(generators)

@@ -130,9 +130,22 @@ def infer(
         If a number is out of range, or the arguments contradict each other.
     KeyboardInterrupt
         If the run was interrupted.
+    ImportError
+        If a progress bar is wanted and rich is not installed.
+
+    Notes
+    -----
+    Data augmentation (Ju, Awan, Gong and Rao 2022) with interweaving (Yu and Meng 2011): a sweep offers a new record to
+    each position, which is accepted by the ratio of the noise densities, and moves the parameters with the records held
+    fixed, and with the ranks or other coordinates of the records held fixed. Under pure epsilon-differential privacy
+    each record is accepted with probability at least e^-epsilon. Chains of the models run in threads, chains of stated
+    records one after the other, and both as `joblib.parallel_config` says where it is used; the draws do not depend on
+    it. Kind: exact, up to the convergence of the chains; docs/notes/inference.md.
 
     Examples
     --------
+    A release of 20 clipped waiting times:
+
     >>> import numpy as np
     >>> import privsample as ps
     >>> rng = np.random.default_rng(1)
@@ -141,6 +154,14 @@ def infer(
     >>> posterior = ps.infer(release, draws=50, tune=50, rng=rng)
     >>> posterior["rate"].shape
     (200,)
+
+    Times that the analyst takes for Gamma distributed, with a prior on their mean:
+
+    >>> from scipy import stats
+    >>> prior = {"mean": stats.lognorm(1.0)}
+    >>> times = ps.infer(release, prior=prior, records=lambda mean: stats.gamma(2, scale=mean / 2), draws=4, tune=4)
+    >>> times["mean"].shape
+    (16,)
     """
     source = np.random.default_rng() if rng is None else generator(rng)
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
@@ -162,7 +183,8 @@ def infer(
     trial.start(np.random.default_rng(0))  # what is wrong with the arguments must appear before sampling
     numbers = sum(np.size(value) for value in trial.parameters().values())
     check_memory(chains * draws * max(numbers, 1), lower="draws")
-    trace = run_chains(make_chain, draws=draws, tune=tune, chains=chains, rng=source, progress=shown)
+    threaded = not isinstance(trial, StatedRecords)
+    trace = run_chains(make_chain, draws=draws, tune=tune, chains=chains, rng=source, progress=shown, threaded=threaded)
     return _posterior(statistics, observation, account, getattr(trial, "description", _DESCRIPTION), chains, trace)
 
 
@@ -196,6 +218,7 @@ def _posterior(
     if isinstance(release, PrivateStatistics) and axis in release.release.coords:
         used = {each for names in dims.values() for each in names}
         coords = {each: release.release.coords[axis] for each in (axis, f"{axis}_2") if each in used}
+    sizes = {"n" if observation.size_prior is None else "largest_n": float(observation.n)}
     given: dict[str, Any] = {
         "draws": trace.draws,
         "account": account,
@@ -204,7 +227,7 @@ def _posterior(
         "coords": coords,
         "sample_stats": {"acceptance_rate": trace.acceptance},
         "observed_data": {"noisy_statistic": observation.observed},
-        "constant_data": {"n": float(observation.n), "noise_variance": observation.noise.variance},
+        "constant_data": sizes | {"noise_variance": observation.noise.variance},
     }
     with warnings.catch_warnings():  # diagnostics of a few draws are NaN
         warnings.simplefilter("ignore", RuntimeWarning)

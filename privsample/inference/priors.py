@@ -69,10 +69,11 @@ class StatedPrior:
         """Check that the density is a number at a draw, and defined near it."""
         if self.density is None:
             return
+        coordinates = Coordinates([self])
+        trial = coordinates.away_from_bounds({self.name: trial})[self.name]
         if not np.isfinite(self.log_density(trial)):
             raise ValueError(f"prior[{self.name!r}] must have a finite log density at its draws, got none at {trial}")
         try:
-            coordinates = Coordinates([self])
             moved = coordinates.unconstrain({self.name: trial}) + (1.0 if self.integer_valued else 0.01)
             self.log_density(coordinates.constrain(moved)[self.name])
         except ValueError:
@@ -96,7 +97,8 @@ class StatedPrior:
     def log_density(self, value: FloatArray) -> float:
         """The log density, -inf outside the support. Raises ValueError if it is NaN."""
         assert self.density is not None
-        found = float(np.sum(self.density(value)))
+        with np.errstate(all="ignore"):
+            found = float(np.sum(self.density(value)))
         if np.isnan(found):
             raise ValueError(f"prior[{self.name!r}] must have a log density, got NaN at {value}")
         return found
@@ -151,6 +153,23 @@ class Coordinates:
                 v[at] = self.high[at] - np.exp(-z[at])
         v[self.integer] = np.rint(v[self.integer])
         return {name: v[place].reshape(shape) for name, shape, place in self.parts}
+
+    def are_inside(self, z: FloatArray, values: dict[str, FloatArray]) -> bool:
+        """True if the parameters at the coordinates z are finite and were not rounded to a bound."""
+        if not np.isfinite(z).all():
+            return False
+        v = np.concatenate([np.zeros(0), *(np.ravel(values[name]) for name, _, _ in self.parts)])
+        whole = np.isin(np.arange(len(v)), self.integer)
+        return bool(np.isfinite(v).all() and (whole | ((v > self.low) & (v < self.high))).all())
+
+    def away_from_bounds(self, values: dict[str, FloatArray]) -> dict[str, FloatArray]:
+        """The parameters, those at a bound moved inside: a draw of Gamma(0.001, 1) may be rounded to 0."""
+        z = self.unconstrain(values)
+        if self.are_inside(z, values):
+            return values
+        for place, far in ((self.between, 36.0), (self.above_low, 650.0), (self.below_high, 650.0)):
+            z[place] = np.clip(z[place], -far, far)
+        return self.constrain(z)
 
     def log_slope(self, z: FloatArray) -> float:
         """The log of the derivative of `constrain`, up to a constant."""

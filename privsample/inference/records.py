@@ -32,10 +32,10 @@ class ConjugateRecords(ABC):
     """
 
     description = "exact: data augmentation with conjugate records"
-    least = -np.inf  # the smallest parameter
+    least, most = -np.inf, np.inf  # the smallest and the largest parameter
 
     def __init__(self, observation: Observation) -> None:
-        check_memory(8 * observation.n, lower="the number of records")
+        check_memory(8 * observation.n, lower="the number of records, or use PrivateStatistics.draw or mcmc")
         refuse_size_prior(observation)
         self.model: Any = observation.model
         self.n, self.bounds = observation.n, (self.model.domain.low, self.model.domain.high)
@@ -62,6 +62,10 @@ class ConjugateRecords(ABC):
     def start(self, rng: np.random.Generator) -> None:
         """Draw states from the prior, and choose one of them by the density of the noise."""
         thetas = np.maximum(self.model.prior.sample(STARTS, rng), self.least)
+        if not thetas.max() <= self.most:
+            raise ValueError(
+                f"{self.model.parameter} must be below {self.most:g} under the prior, got {thetas.max():g}"
+            )
         states = [self.simulate(float(theta), rng) for theta in thetas[: max(2, min(STARTS, 2_000_000 // self.n))]]
         sums = np.array([self._clipped(x).sum() for x in states])
         chosen = choose_start(self.acceptance, sums[:, None], rng)
@@ -80,24 +84,30 @@ class ConjugateRecords(ABC):
         proposed = self.simulate(self.theta, rng)
         moves = self.acceptance.offer(self.contributions, self._clipped(proposed), rng)
         np.copyto(self.x, proposed, where=moves.accepted)
-        for _ in range(_SHIFTS):
-            self._shift(rng, tuning=tuning)
+        with np.errstate(over="ignore", invalid="ignore"):  # a proposal that overflows is rejected
+            for _ in range(_SHIFTS):
+                self._shift(rng, tuning=tuning)
         return moves.rate
 
     def _shift(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Move the parameter by a random walk, and the records with it (inference.md, section 3)."""
         z = float(self.unconstrain(np.asarray(self.theta)))
         (new, slope), (_, old_slope) = self.constrain(z + self.step.size * rng.standard_normal()), self.constrain(z)
+        log_ratio = -np.inf if not self.least <= new <= self.most else self._offer_shift(new, slope - old_slope, rng)
+        if tuning:
+            self.step.tune(log_ratio)
+
+    def _offer_shift(self, new: float, log_slope: float, rng: np.random.Generator) -> float:
+        """Move parameter and records, or not; return the log ratio."""
         x = self.move(new, rng)
         contributions = self._clipped(x)
         prior = self.model.prior
         log_ratio = float(prior.log_density(np.asarray(new)) - prior.log_density(np.asarray(self.theta)))
-        log_ratio += slope - old_slope
+        log_ratio += log_slope
         log_ratio += self.acceptance.log_ratio(self.contributions.sum(axis=0), contributions.sum(axis=0))
         if log_ratio > -rng.standard_exponential():
             self.theta, self.x, self.contributions = new, x, contributions
-        if tuning:
-            self.step.tune(log_ratio)
+        return log_ratio
 
     def parameters(self) -> dict[str, FloatArray]:
         """The current parameter under its name."""
@@ -159,6 +169,7 @@ class PoissonRecords(_Positive, ConjugateRecords):
     """Counts: the points of Poisson processes of rate 1, of which a record counts those below the mean."""
 
     model: GammaPoisson
+    most = 1e15  # NumPy draws no larger Poisson counts, and a float holds them all
 
     def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
         """Poisson counts."""

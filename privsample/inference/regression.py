@@ -14,10 +14,11 @@ from privsample.distributions.models.regression import LinearRegression
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 
-_ROUNDS, _INNER = 2, 40  # rounds of joint moves of parameters and records in a sweep, and steps on the surrogate
+_ROUNDS = 4  # rounds of joint moves of parameters and records in a sweep
 _ROOT_ROUNDS = 3  # moves of the features' root in a sweep
 _TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance in many dimensions and in one
 _LEARNING, _LEARNING_EVERY = 40, 10  # sweeps before the covariance shapes proposals, and between its changes
+_LARGEST_EFFECT = 3.0  # clipping only shrinks; larger entries come from nearly singular parameters
 _DIFFERENCE = 1e-3  # of a coordinate, for derivatives that shape proposals only
 
 
@@ -70,7 +71,7 @@ class RegressionChain:
         size, self._sweeps = self._dimensions, 0
         self._scales = np.ones(4)  # of proposals by the two covariances, for the posterior and for its surrogate
         self._center, self._covariance = np.zeros(size), np.eye(size)
-        self._precision = np.eye(size)
+        self._precision, self._clipping = np.eye(size), np.eye(len(self.weights))
         self._factors = np.stack([0.1 * np.eye(size)] * 2)
 
     def _scaled_prior(self) -> NormalInverseGamma:
@@ -180,9 +181,9 @@ class RegressionChain:
         if acceptance.squared is None:
             chances = self._shift_by_density(rng, residuals, place)
         else:
-            rounds = _ROUNDS, _INNER
+            rounds = _ROUNDS, 20 + 4 * self._dimensions
             noise = acceptance.observed, acceptance.scale, acceptance.squared
-            proposals = self._center, self._factors, self._scales
+            proposals = self._center, self._clipping, self._factors, self._scales
             chances = moves.shift(rng, residuals, place, *proposals, *rounds, *prior, *self._bounds, *noise)
         deviation = moves.from_coordinates(
             place, self._location, self._prior_root, self.feature_scale, self.mean, self.root, self.slopes
@@ -213,15 +214,30 @@ class RegressionChain:
         """The log prior density and the statistic at these coordinates; -inf beyond the range of floats."""
         from privsample.inference import regression_moves as moves
 
+        state = self._state_at(place)
+        if state is None:
+            return -np.inf, np.zeros_like(self.weights)
+        prior = self.prior.shape, self.prior.scale, self.feature_scale
+        return moves.log_prior(place, self.width, *prior), moves.statistic(residuals, *state, *self._bounds)
+
+    def _unclipped(self, place: FloatArray, products: FloatArray) -> FloatArray:
+        """The statistic without clipping at these coordinates, from sums of products of the standardized records."""
+        from privsample.inference import regression_moves as moves
+
+        state = self._state_at(place)
+        return (
+            np.zeros_like(self.weights) if state is None else moves.unclipped_statistic(products, *state, *self._bounds)
+        )
+
+    def _state_at(self, place: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
+        """Mean, root, coefficients and standard deviation at these coordinates, or None beyond the range of floats."""
+        from privsample.inference import regression_moves as moves
+
         mean, root, slopes = np.zeros_like(self.mean), np.zeros_like(self.root), np.zeros_like(self.slopes)
         deviation = moves.from_coordinates(
             place, self._location, self._prior_root, self.feature_scale, mean, root, slopes
         )
-        if deviation == 0.0:
-            return -np.inf, np.zeros_like(self.weights)
-        prior = self.prior.shape, self.prior.scale, self.feature_scale
-        total = moves.statistic(residuals, mean, root, slopes, deviation, *self._bounds)
-        return moves.log_prior(place, self.width, *prior), total
+        return (mean, root, slopes, deviation) if deviation > 0 else None
 
     def _learn(self, place: FloatArray, residuals: FloatArray) -> None:
         """Learn two covariances for proposals: of the posterior, and of the posterior given standardized records.
@@ -236,25 +252,38 @@ class RegressionChain:
         if self._sweeps > _LEARNING and self._sweeps % _LEARNING_EVERY:
             return
         weight = (self._sweeps / _LEARNING_EVERY + 1.0) ** -0.6
-        self._precision = (1 - weight) * self._precision + weight * self._information(place, residuals)
+        information, clipping = self._information(residuals)
+        self._precision = (1 - weight) * self._precision + weight * information
+        if np.abs(clipping).max() < _LARGEST_EFFECT:
+            self._clipping = (1 - weight) * self._clipping + weight * clipping
         optimal = 2.4 / self._dimensions**0.5
         given = np.linalg.inv(np.linalg.cholesky(self._precision)).T
         own = np.linalg.cholesky(self._covariance + 1e-8 * np.eye(len(place))) if self._sweeps > _LEARNING else given
         self._factors = np.ascontiguousarray(optimal * np.stack([given, own]))
 
-    def _information(self, place: FloatArray, residuals: FloatArray) -> FloatArray:
-        """Information on the coordinates, by differences of the statistic with the standardized records fixed."""
-        width, base = self.width, self._density(place, residuals)[1]
-        jacobian = np.empty((len(self.weights), len(place)))
+    def _information(self, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Information on the coordinates at their centre, with the standardized records fixed, and effect of clipping.
+
+        The effect is the matrix that maps changes of the statistic without clipping to changes of the statistic. Both
+        are of full rank: there are as many coordinates as numbers in the statistic.
+        """
+        from privsample.inference import regression_moves as moves
+
+        width, place = self.width, self._center
+        with_clipping, plain = (np.empty((len(self.weights), len(place))) for _ in range(2))
+        products = moves.gram(residuals)
+        (_, base), base_plain = self._density(place, residuals), self._unclipped(place, products)
         for i in range(len(place)):
             moved = place.copy()
             moved[i] += _DIFFERENCE
-            jacobian[:, i] = (self._density(moved, residuals)[1] - base) / _DIFFERENCE
+            with_clipping[:, i] = (self._density(moved, residuals)[1] - base) / _DIFFERENCE
+            plain[:, i] = (self._unclipped(moved, products) - base_plain) / _DIFFERENCE
         prior = np.ones(len(place))
-        prior[width + 1] = max(self.prior.scale / float(self.variance), 0.5)
-        prior[2 * width + 2 : 3 * width + 2] = 2 * np.maximum(np.diagonal(self.root) / self.feature_scale, 0.5) ** 2
+        prior[width + 1] = max(self.prior.scale * float(np.exp(-place[width + 1])), 0.5)
+        prior[2 * width + 2 : 3 * width + 2] = np.exp(2 * place[2 * width + 2 : 3 * width + 2]) / self.feature_scale**2
         spread = self.noise.scale_parameter**2 / len(self.acceptance.observed)
-        return np.asarray(jacobian.T @ jacobian / spread + np.diag(prior))
+        information = with_clipping.T @ with_clipping / spread + np.diag(np.maximum(prior, 0.5))
+        return information, with_clipping @ np.linalg.pinv(plain)
 
     def _coordinates(self) -> FloatArray:
         """Coordinates as in `regression_moves.from_coordinates`, whose prior is standard normal or nearly so."""

@@ -415,6 +415,7 @@ def shift(
     residuals: FloatArray,
     place: FloatArray,
     reference: FloatArray,
+    clipping: FloatArray,
     factors: FloatArray,
     scales: FloatArray,
     rounds: int,
@@ -433,22 +434,23 @@ def shift(
 ) -> FloatArray:
     """Move the coordinates `place` while the standardized records stay; return mean acceptances, shape (5,).
 
-    Each round makes one random walk step with each of the two factors, and then `inner` steps on a surrogate of the
-    posterior, whose statistic is that of unclipped records plus the effect of clipping at `reference`, at a cost that
-    does not depend on n. These steps are accepted together, by the ratio of posterior to surrogate (note, "Surrogate").
-    The acceptances are those of the two steps, of the two kinds of steps on the surrogate, and of these together.
+    One random walk step with each of the two factors comes first. Each round then makes `inner` steps on a surrogate of
+    the posterior, at a cost that does not depend on n. Its statistic is the true one at `reference`, and changes by
+    the matrix `clipping` times the change without clipping. The steps are accepted together, by the ratio of posterior
+    to surrogate (inference.md, section 8). The acceptances are those of the two steps, of the two kinds of steps on the
+    surrogate, and of the rounds.
     """
     width = len(location) - 1
     mean, root, slopes = np.zeros(width), np.zeros((width, width)), np.zeros(width + 1)
     chances, products = np.zeros(5), gram(residuals)
     deviation = from_coordinates(reference, location, prior_root, feature_scale, mean, root, slopes)
     offset = statistic(residuals, mean, root, slopes, deviation, half, radius, weights)
-    offset -= unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
+    offset -= clipping @ unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
     deviation = from_coordinates(place, location, prior_root, feature_scale, mean, root, slopes)
     total = statistic(residuals, mean, root, slopes, deviation, half, radius, weights)
     density = log_prior(place, width, shape, scale, feature_scale)
-    for _ in range(rounds):
-        for k in range(2):
+    for turn in range(rounds):
+        for k in range(2 if turn == 0 else 0):
             new = walk(rng, place, factors[k], scales[k])
             deviation = from_coordinates(new, location, prior_root, feature_scale, mean, root, slopes)
             if deviation > 0.0:
@@ -456,19 +458,21 @@ def shift(
                 then = log_prior(new, width, shape, scale, feature_scale)
                 ratio = then - density + noise_ratio(total, moved, observed, noise_scale, squared)
                 chance = math.exp(min(ratio, 0.0))
-                chances[k] += chance / rounds
+                chances[k] = chance
                 if rng.random() < chance:
                     place[:], total, density = new, moved, then
         from_coordinates(place, location, prior_root, feature_scale, mean, root, slopes)
         deviation = math.exp(0.5 * place[width + 1])
-        first = offset + unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
+        plain = unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
+        first = offset + clipping @ plain
         trial, simple, start = place.copy(), first.copy(), density
         for step in range(inner):
             k = step % 2
             new = walk(rng, trial, factors[k], scales[k + 2])
             deviation = from_coordinates(new, location, prior_root, feature_scale, mean, root, slopes)
             if deviation > 0.0:
-                moved = offset + unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
+                plain = unclipped_statistic(products, mean, root, slopes, deviation, half, radius, weights)
+                moved = offset + clipping @ plain
                 then = log_prior(new, width, shape, scale, feature_scale)
                 ratio = then - start + noise_ratio(simple, moved, observed, noise_scale, squared)
                 chance = math.exp(min(ratio, 0.0))

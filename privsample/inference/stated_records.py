@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, numbers_of
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 from privsample.inference.contributions import contributions_of, record_width
@@ -21,6 +22,18 @@ _STARTS = 32  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameters in each sweep, if there is only one way to move them
 _NUMBERS = 4_000_000  # records of all these states together, at most
 Values = dict[str, FloatArray]
+
+
+class _OwnDistribution:
+    """A distribution of privsample with the methods of SciPy's."""
+
+    def __init__(self, distribution: PosteriorDistribution) -> None:
+        self.distribution = distribution
+        self.logpdf = distribution.log_density
+
+    def rvs(self, *, size: int, random_state: np.random.Generator) -> FloatArray:
+        """Draws."""
+        return self.distribution.sample(size, random_state)
 
 
 class StatedDistribution:
@@ -39,6 +52,8 @@ class StatedDistribution:
     def __init__(self, records: Callable[..., Any], values: Values, width: int | None) -> None:
         self.values, self.width = values, width
         self.distribution = records(**{name: value[()] if value.ndim == 0 else value for name, value in values.items()})
+        if isinstance(self.distribution, PosteriorDistribution):
+            self.distribution = _OwnDistribution(self.distribution)
         if wrong := not_frozen(self.distribution):
             raise TypeError(
                 "records must return a frozen distribution, such as scipy.stats.norm(mean, 1), with "
@@ -93,21 +108,23 @@ class StatedDistribution:
 
         Of a distribution on integers, a uniform number between the probabilities below and at the value.
         """
-        below = np.asarray(self.distribution.cdf(x), dtype=np.float64)
-        if self.integer_valued:
-            return below - rng.random(x.shape) * self.distribution.pmf(x), np.zeros(x.shape, dtype=np.bool_)
-        upper = (below > 0.5) if self._has("sf", "isf") else np.zeros(x.shape, dtype=np.bool_)
-        if upper.any():  # near 1 the probability of smaller values has lost its digits
-            below[upper] = self.distribution.sf(x[upper])
+        with np.errstate(all="ignore"):
+            below = np.array(self.distribution.cdf(x), dtype=np.float64)
+            if self.integer_valued:
+                return below - rng.random(x.shape) * self.distribution.pmf(x), np.zeros(x.shape, dtype=np.bool_)
+            upper = (below > 0.5) if self._has("sf", "isf") else np.zeros(x.shape, dtype=np.bool_)
+            if upper.any():  # near 1 the probability of smaller values has lost its digits
+                below[upper] = self.distribution.sf(x[upper])
         return below, upper
 
     def at_ranks(self, ranks: tuple[FloatArray, NDArray[np.bool_]]) -> FloatArray:
         """The records of this distribution with these ranks."""
         shares, upper = ranks
-        if not upper.any():
-            return np.asarray(self.distribution.ppf(shares), dtype=np.float64)
         found = np.empty(shares.shape)
-        found[~upper], found[upper] = self.distribution.ppf(shares[~upper]), self.distribution.isf(shares[upper])
+        with np.errstate(all="ignore"):
+            found[~upper] = self.distribution.ppf(shares[~upper])
+            if upper.any():
+                found[upper] = self.distribution.isf(shares[upper])
         return found
 
     @property
@@ -152,11 +169,12 @@ class StatedRecords:
     def start(self, rng: np.random.Generator) -> None:
         """Draw states from the prior, and choose one of them by the density of the noise."""
         count = max(2, min(_STARTS, _NUMBERS // self.n))
-        states = [self._distribution({name: p.draw(rng) for name, p in self.prior.items()}) for _ in range(count)]
-        drawn = [state.draw(self.n, rng) for state in states]
-        sums = np.array([self.contribution(x).sum(axis=0) for x in drawn])
+        drawn = [{name: each.draw(rng) for name, each in self.prior.items()} for _ in range(count)]
+        states = [self._distribution(values | self.coordinates.away_from_bounds(values)) for values in drawn]
+        simulated = [state.draw(self.n, rng) for state in states]
+        sums = np.array([self.contribution(x).sum(axis=0) for x in simulated])
         chosen = choose_start(self.acceptance, sums, rng)
-        self.state, self.x = states[chosen], drawn[chosen]
+        self.state, self.x = states[chosen], simulated[chosen]
         self.contributions, self.log_prior = self.contribution(self.x), self._log_prior(self.state.values)
         spreads = np.array([self.coordinates.unconstrain(state.values) for state in states])
         low, high = np.quantile(spreads, [0.25, 0.75], axis=0)
@@ -206,7 +224,8 @@ class StatedRecords:
         proposal = walk.propose(z, rng) if walks else z
         if walks:
             moved = self.coordinates.constrain(proposal)
-            log_prior = self._log_prior(moved)
+            inside = self.coordinates.are_inside(proposal, moved)
+            log_prior = self._log_prior(moved) if inside else -np.inf
         else:  # the prior and the proposal cancel
             moved, log_prior = {name: self.prior[name].draw(rng) for name in self.redrawn}, self.log_prior
         log_ratio = log_prior - self.log_prior
@@ -231,8 +250,7 @@ class StatedRecords:
         self, state: StatedDistribution, rng: np.random.Generator
     ) -> tuple[float, FloatArray, FloatArray]:
         """Keep the ranks of the records: the ratio of the noise densities (section 3)."""
-        with np.errstate(all="ignore"):
-            x = state.at_ranks(self.state.ranks(self.x, rng))
+        x = state.at_ranks(self.state.ranks(self.x, rng))
         if not np.isfinite(x).all():  # a rank that was rounded to 0 or 1 cannot be mapped back
             return -np.inf, self.x, self.contributions
         return self._with_records(x)

@@ -15,6 +15,13 @@ def uniform_pvalue(u):
     return min(1.0, 3 * min(found))
 
 
+def random_rank(drawn, true, rng):
+    """The rank of each true value among draws, as a number in (0, 1); equal values are ordered at random."""
+    drawn, true = np.asarray(drawn), np.asarray(true)
+    below, equal = (drawn < true - 1e-9).sum(axis=0), (np.abs(drawn - true) < 1e-9).sum(axis=0)
+    return (below + rng.random(true.shape) * (equal + 1)) / (len(drawn) + 1)
+
+
 def replicas(make, prior_draw, count, rng, *, n, model, noise, believed=None, sweeps=1, copies=1):
     """Chains started at draws of (parameters, records) that made the release: they are draws from the posterior.
 

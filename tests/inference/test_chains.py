@@ -1,6 +1,11 @@
 """Runs of chains: the same for any workers, stopped by interrupts and errors, with progress and bounded threads."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import ClassVar
 
 import joblib
@@ -74,6 +79,20 @@ def test_two_runs_with_one_generator_differ_and_seeds_repeat():
     again = run_chains(make, draws=5, tune=1, chains=1, rng=np.random.default_rng(3)).draws["rate"]
     assert (first != second).any()
     assert (first == again).all()
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_chains_in_python_run_one_after_the_other_by_default(threaded, monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    places = []
+
+    class Placed(Counter):
+        def start(self, rng):
+            super().start(rng)
+            places.append(threading.current_thread() is threading.main_thread())
+
+    run_chains(Placed, draws=1, tune=1, chains=2, rng=np.random.default_rng(3), threaded=threaded)
+    assert places == [not threaded] * 2
 
 
 class Failing(Counter):
@@ -163,3 +182,45 @@ def test_what_cannot_be_sent_to_other_processes_is_named():
 
     with config(n_jobs=2, backend="loky"), pytest.raises(TypeError, match=r"backend=\"threading\""):
         run_chains(made, draws=2, tune=2, chains=2, rng=np.random.default_rng(1))
+
+
+INTERRUPTED = """
+import sys, threading
+import joblib
+import numpy as np
+from privsample.inference.chains import run_chains
+
+class Endless:
+    told = threading.Event()
+    def start(self, rng): pass
+    def parameters(self): return {}
+    def sweep(self, rng, *, tuning):
+        if not Endless.told.is_set():
+            Endless.told.set()
+            print("started", flush=True)
+        threading.Event().wait(1e-3)
+        return 1.0
+
+try:
+    with joblib.parallel_config(n_jobs=int(sys.argv[1]), backend="threading"):
+        run_chains(Endless, draws=1, tune=10**9, chains=2, rng=np.random.default_rng(1))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_control_c_raises_keyboard_interrupt_and_the_process_goes_on(workers):
+    """The process prints a line after the interrupt, and ends by itself: no thread is left that keeps it alive."""
+    root = Path(ps.__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(workers)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+    assert out == "interrupted\n"
+    assert process.returncode == 0

@@ -11,7 +11,7 @@ import privsample as ps
 from privsample.inference import infer as module
 from privsample.inference.chains import Observation
 from privsample.inference.records import ExponentialRecords, NormalRecords
-from tests.inference.calibration import uniform_pvalue
+from tests.inference.calibration import random_rank, uniform_pvalue
 from tests.inference.noises import OwnLogistic
 
 MODEL = ps.GammaExponential(4, 4, upper=1.5)
@@ -48,7 +48,7 @@ def test_the_result_has_the_account_the_diagnostics_and_groups():
     assert tree.sample_stats["acceptance_rate"].shape == (3, 50)
     assert float(tree.observed_data["noisy_statistic"].values[0]) == RELEASE["statistic"][0]
     assert tree.constant_data["n"].values.item() == 20
-    assert ps.infer(other(), **SHORT).account == RELEASE.account
+    assert ps.infer(other(), **SHORT).account == MECHANISM.accountant
 
 
 def test_more_copies_of_noise_the_library_does_not_know():
@@ -87,29 +87,34 @@ def test_priors_by_name_have_the_records_of_the_model(model, prior):
 def test_stated_and_conjugate_chains_agree(rng, alpha):
     """With one prior, in two forms; the mutant has another prior."""
     release = other(observed=np.array([10.0]))
-    conjugate = ps.infer(release, draws=4000, tune=200, chains=1, rng=rng)["rate"][::5]
-    for prior, accepted in ((ps.Gamma(4, 4), True), (ps.Gamma(8, 4), False)):
-        stated = ps.infer(release, prior={"rate": prior}, draws=3000, tune=200, chains=1, rng=rng)["rate"][::6]
+    conjugate = ps.infer(release, draws=3000, tune=200, chains=1, rng=rng)["rate"][::4]
+    for prior, accepted in ((ps.Gamma(4, 4), True), (ps.Gamma(16, 4), False)):
+        stated = ps.infer(release, prior={"rate": prior}, draws=2000, tune=200, chains=1, rng=rng)["rate"][::4]
         assert (stats.ks_2samp(conjugate, stated).pvalue > alpha) == accepted
 
 
 @pytest.mark.statistical
 def test_simulation_based_calibration(rng, alpha):
-    """Ranks of the parameters among draws are uniform (Talts and others 2018); the mutant has 0.8 times the noise."""
+    """Ranks of the parameter and of the size of the noise among draws are uniform, where records are clipped.
+
+    Talts and others 2018; the mutant believes in 0.8 times the noise.
+    """
     model, n, noise = ps.NormalKnownVariance(0, 1, noise_variance=0.1, bounds=(-1.5, 1)), 6, ps.LaplaceNoise(scale=1.0)
-    means = model.prior.sample(1200, rng)
+    means = model.prior.sample(1300, rng)
     for believed, accepted in ((noise, True), (ps.LaplaceNoise(scale=0.8), False)):
         ranks = []
         for mean in means:
-            observed = model.statistic(model.simulate(mean, n, rng)) + noise.sample((1,), rng)
+            total = model.statistic(model.simulate(mean, n, rng))
+            observed = total + noise.sample((1,), rng)
             chain = NormalRecords(Observation(model=model, n=n, noise=believed, observed=observed))
             chain.start(rng)
             drawn = []
-            for i in range(90):
-                chain.sweep(rng, tuning=i < 30)
-                drawn.append(float(chain.parameters()["mean"]))
-            ranks.append((np.sum(np.array(drawn[30::6]) < mean) + rng.random()) / 11)
-        assert (uniform_pvalue(ranks) > alpha) == accepted
+            for i in range(70):
+                chain.sweep(rng, tuning=i < 20)
+                drawn.append((chain.theta, abs(observed[0] - chain.contributions.sum())))
+            ranks.append(random_rank(drawn[20::5], (mean, abs(observed[0] - total)), rng))
+        found = 2 * min(uniform_pvalue(each) for each in np.transpose(ranks))
+        assert (found > alpha) == accepted
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from privsample import (
     NormalUnknownVariance,
     PrivateStatistics,
 )
-from privsample.distributions.noise import Noise
 from privsample.inference import regression_moves as moves
 from privsample.inference.chains import Observation
 from privsample.inference.regression import RegressionChain
+from tests.inference.noises import OwnLogistic
 
 NORMAL = NormalUnknownVariance(mean=0.5, observations=0.5, shape=3.0, scale=2.0, bounds=(-1.0, 2.0))
 LINE = LinearRegression(feature_bounds=((-1.0, 2.0),), target_bounds=(-2.0, 2.0), shape=3.0, scale=1.0)
@@ -28,17 +28,6 @@ PLANE = LinearRegression(
 )
 MODELS = {"normal": NORMAL, "line": LINE, "plane": PLANE}
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-
-
-class OwnNoise(Noise):
-    """Laplace noise of scale 1 as a class of another package."""
-
-    __slots__ = ()
-    name, integer_valued, scale_parameter, variance = "own", False, 1.0, 2.0
-    log_mass = staticmethod(LaplaceNoise(scale=1.0).log_mass)
-    log_tail = staticmethod(LaplaceNoise(scale=1.0).log_tail)
-    quantile_bound = staticmethod(LaplaceNoise(scale=1.0).quantile_bound)
-    sample = staticmethod(LaplaceNoise(scale=1.0).sample)
 
 
 def observation(model, n, noise, observed, size_prior=None):
@@ -213,7 +202,7 @@ def prior_p_values(model, found):
     return values + [stats.kstest(column, stats.norm.cdf).pvalue for column in columns]
 
 
-NOISES = {"laplace": LaplaceNoise(scale=1.0), "gaussian": GaussianNoise(noise_std=1.0), "own": OwnNoise()}
+NOISES = {"laplace": LaplaceNoise(scale=1.0), "gaussian": GaussianNoise(noise_std=1.0), "own": OwnLogistic(scale=1.0)}
 
 
 @pytest.mark.statistical
@@ -221,12 +210,12 @@ NOISES = {"laplace": LaplaceNoise(scale=1.0), "gaussian": GaussianNoise(noise_st
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_sweeps_keep_the_joint_distribution(model, noise, rng, alpha):
     """Exact draws of parameters, records and release stay exact after sweeps, for any tuning of the proposals."""
-    found = transitions(model, 8, noise, rng, replicates=200 if noise.name == "own" else 600, sweeps=6)
+    found = transitions(model, 8, noise, rng, replicates=200 if noise.name == "logistic" else 600, sweeps=6)
     values = prior_p_values(model, found)
     left = np.array([noise_left for _, noise_left in found])
-    cdf = stats.norm.cdf if noise.name == "gaussian" else stats.laplace.cdf
+    cdf = {"laplace": stats.laplace, "gaussian": stats.norm, "logistic": stats.logistic}[noise.name].cdf
     values += [stats.kstest(column, cdf).pvalue for column in left.T]
-    if noise.name != "gaussian":
+    if noise.name == "laplace":
         values.append(total_noise(left))
     assert min(values) > alpha / len(values)
 
@@ -313,7 +302,7 @@ def test_many_records_agree_with_the_central_limit(rng):
 @pytest.mark.parametrize("copies", [1, 3])
 def test_chains_start_from_any_release(model, copies, rng):
     for far in (0.0, 1.0, 1e3, -1e6):
-        for noise in (LaplaceNoise(scale=2.0), GaussianNoise(noise_std=1e-3), OwnNoise()):
+        for noise in (LaplaceNoise(scale=2.0), GaussianNoise(noise_std=1e-3), OwnLogistic(scale=1.0)):
             observed = far + noise.sample((copies, *model.empty.shape), rng)
             chain = RegressionChain(observation(model, 5, noise, observed))
             chain.start(rng)

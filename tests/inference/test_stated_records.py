@@ -290,6 +290,28 @@ class BelowFive:
         return -np.inf, 5.0
 
 
+def test_parameters_at_a_bound_are_moved_inside(rng):
+    """Draws of Gamma(1e-4, 1) are rounded to 0, where their density is infinite and an exponential has no scale."""
+    priors = stated_priors({"scale": stats.gamma(1e-4), "share": stats.beta(1e-4, 1e-4), "whole": stats.randint(0, 2)})
+    coordinates = Coordinates(list(priors.values()))
+    given = {"scale": np.asarray(0.0), "share": np.asarray(1.0), "whole": np.asarray(0.0)}
+    found = coordinates.away_from_bounds(given)
+    assert found["scale"] > 0
+    assert 0 < found["share"] < 1
+    assert found["whole"] == 0
+    assert coordinates.away_from_bounds(found) is found
+    for z in (np.array([800.0, 0.0, 0.0]), np.array([0.0, 40.0, 0.0]), np.array([np.inf, 0.0, 1.0])):
+        assert not coordinates.are_inside(z, coordinates.constrain(z))
+    chain = lambda: StatedRecords(  # noqa: E731
+        Observation(model=ps.GammaExponential.example(), n=10, noise=LAPLACE, observed=np.array([30.0])),
+        prior=stated_priors({"scale": stats.gamma(1e-3)}),
+        records=lambda scale: stats.expon(scale=scale),
+    )
+    trace = run_chains(chain, draws=200, tune=200, chains=1, rng=rng)
+    assert (trace.draws["scale"] > 0).all()
+    assert np.isfinite(trace.draws["scale"]).all()
+
+
 def test_tuned_walks_take_steps_of_the_size_of_the_distribution(rng):
     """A normal distribution with deviations 1 and 0.01: the walk accepts at its target, in both directions."""
     deviations = np.array([1.0, 0.01])
@@ -339,6 +361,14 @@ def test_densities_and_quantiles_that_are_no_numbers(rng):
         StatedRecords(observation, prior=priors, records=Wrong).start(rng)
     with pytest.raises(ValueError, match="ppf and cdf of the records must be numbers, got NaN at mean="):
         StatedRecords(observation, prior=priors, records=lambda mean: WrongQuantiles(mean, hidden=("isf",))).start(rng)
+
+
+def test_distributions_of_the_library_are_records(rng):
+    one = StatedDistribution(lambda mean: ps.Normal(mean, 1), {"mean": np.asarray(0.5)}, None)
+    assert one.has_density
+    assert not one.has_quantiles
+    x = one.draw(5, rng)
+    assert one.log_likelihood(x) == pytest.approx(stats.norm(0.5, 1).logpdf(x).sum(), rel=1e-12)
 
 
 def test_far_tails_keep_their_digits():
