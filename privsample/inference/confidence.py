@@ -222,8 +222,11 @@ class ConfidenceSet(Memo):
 
     @property
     def account(self) -> Accountant:
-        """The account of the release, which is the whole privacy cost."""
-        return self.release.account  # type: ignore[no-any-return]
+        """The account of the release, which is the whole privacy cost. Raises TypeError if the release has none."""
+        found = getattr(self.release, "account", None)
+        if not isinstance(found, Accountant):
+            raise TypeError(f"the release has no account: it is {type(self.release).__name__}, not a PrivateStatistics")
+        return found
 
     @property
     def method(self) -> str:
@@ -255,7 +258,7 @@ class ConfidenceSet(Memo):
         TypeError, ValueError
             If a name is unknown or missing, or a value lies outside its range.
         """
-        return self._evidence(theta).count / (self.simulations + 1)
+        return self._evidence(theta).rank / (self.simulations + 1)
 
     def contains(self, **theta: Any) -> bool:
         """True if values of the parameters are in the set, which the true values are with probability `level` or more.
@@ -275,7 +278,7 @@ class ConfidenceSet(Memo):
         TypeError, ValueError
             If a name is unknown or missing, or a value lies outside its range.
         """
-        return self._evidence(theta).count > self._test.rejected
+        return self._evidence(theta).rank > self._test.rejected
 
     def _evidence(self, given: Mapping[str, Any]) -> Evidence:
         theta = self._box.theta(self._box.flat(given))
@@ -388,7 +391,7 @@ class ConfidenceSet(Memo):
         for own in values:
             point = self._box.low.copy()
             point[places] = own
-            found.append(self._test.evidence(self._box.theta(point)).count / (self.simulations + 1))
+            found.append(self._test.evidence(self._box.theta(point)).rank / (self.simulations + 1))
         return np.array(found)
 
     def statement(self, delta: float = 1e-6) -> str:

@@ -5,6 +5,7 @@ proved: the search descends from several starts (docs/notes/confidence.md, secti
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from privsample._checks import FloatArray
@@ -41,11 +42,11 @@ class ProjectionSearch:
 
     def accepts(self, point: FloatArray) -> bool:
         """True if the point is in the set."""
-        return self.evidence(point).count > self._test.rejected
+        return self.evidence(point).rank > self._test.rejected
 
     def accepted(self) -> FloatArray:
         """All tested points that are in the set, shape (k, coordinates), in the order of their tests."""
-        found = [point for point, one in self._visited.values() if one.count > self._test.rejected]
+        found = [point for point, one in self._visited.values() if one.rank > self._test.rejected]
         return np.array(found).reshape(len(found), len(self._box.low))
 
     def best(self) -> FloatArray:
@@ -132,7 +133,7 @@ class ProjectionSearch:
             found.insert(0, np.clip(near + slope * (value - near[place]), self._box.low, self._box.high))
         return found
 
-    def _descend(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
+    def _descend(self, point: FloatArray, places: NDArray[np.intp], *, stop: bool) -> bool:
         """Descend the distance by Gauss-Newton steps in these coordinates, then the margin by single moves.
 
         True, at once, if `stop` is set and an accepted point was found.
@@ -170,7 +171,7 @@ class ProjectionSearch:
         moved[place] += step
         return (whitened(self.evidence(moved)) - own) / step
 
-    def _move_singly(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
+    def _move_singly(self, point: FloatArray, places: NDArray[np.intp], *, stop: bool) -> bool:
         """Moves of single coordinates that lower the margin itself, where it is near 1."""
         margin = self.evidence(point).margin
         reach = 10.0

@@ -320,6 +320,14 @@ def test_post_processing_costs_nothing_and_is_told():
     assert of(ps.PrivateStatistics(release=release), parameters={"mean": (-9, 9)}) == found
 
 
+def test_a_release_without_an_account():
+    seen = SimpleNamespace(model=NORMAL, n=N, noise=ps.LaplaceNoise(scale=2.0), observed=np.array([4.0]))
+    found = of(seen, parameters={"mean": (-9, 9)}, simulations=99)
+    assert np.isfinite(found.interval("mean")).all()
+    with pytest.raises(TypeError, match="the release has no account: it is SimpleNamespace, not a PrivateStatistics"):
+        found.statement()
+
+
 def test_p_values_are_ranks():
     found = of(mean_release(), parameters={"mean": (-9, 9)}, simulations=99)
     values = {found.p_value(mean=x) for x in np.linspace(-3, 3, 50)}
