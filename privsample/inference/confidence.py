@@ -171,6 +171,7 @@ class ConfidenceSet(Memo):
         simulator = simulator_for(observed, self.records, self.parameters)
         set_fields(self, parameters=parameter_box(self.parameters, simulator.parameters).as_given())
         check_memory(self.simulations * observed.copies.size, lower="simulations")
+        check_memory(simulator.cells, lower="n: this model simulates single records")
         if self.records is not None:
             try_records(observed, self.records, self._box)
 

@@ -24,6 +24,7 @@ from privsample.distributions.models.regression import LinearRegression
 
 Theta = Mapping[str, FloatArray]
 Records = Callable[..., Any]
+_ADVICE = "give ranges in which the distribution is defined"
 _TINY = float(np.finfo(np.float64).tiny)
 _RECORDS_PER_COUNT = 32  # one conditional binomial quantile takes about as long as the quantiles of 32 records
 
@@ -377,9 +378,9 @@ class GivenRecords(StatisticSimulator):
     def statistics(self, base: FloatArray, theta: Theta) -> FloatArray:
         """The statistics, shape (count, coordinates)."""
         source = np.random.default_rng(base[0].astype(np.uint32))
-        distribution = self.records(**{name: float(theta[name]) for name in self.names})
-        drawn = distribution.rvs(size=len(base) * self.n, random_state=source)
-        return statistics_of_records(self.model, shaped_records(drawn, len(base), self.n, self.model))
+        values = {name: float(theta[name]) for name in self.names}
+        drawn = drawn_records(self.records, values, len(base), self.n, self.model, source)
+        return statistics_of_records(self.model, drawn)
 
 
 @frozen_value
@@ -410,14 +411,35 @@ class ModelRecords(StatisticSimulator):
         return statistics_of_records(self.model, drawn.reshape(len(base), self.n, *drawn.shape[1:]))
 
 
-def shaped_records(drawn: Any, count: int, n: int, model: Model) -> FloatArray:
-    """Drawn records in blocks, shape (count, n) or (count, n, columns). Raises TypeError or ValueError."""
+def drawn_records(
+    records: Records, theta: Mapping[str, float], count: int, n: int, model: Model, rng: np.random.Generator
+) -> FloatArray:
+    """Records of the caller's distribution in blocks, shape (count, n) or (count, n, columns).
+
+    Raises TypeError or ValueError, with the call, if there is no distribution at these parameters.
+    """
+    call = f"records({', '.join(f'{name}={value:g}' for name, value in theta.items())})"
+    try:
+        distribution = records(**theta)
+    except Exception as error:
+        raise ValueError(f"{call} failed: {type(error).__name__}: {error}; {_ADVICE}") from error
+    if not callable(getattr(distribution, "rvs", None)) or isinstance(distribution, type):
+        raise TypeError(
+            "records must return a distribution with rvs(size=, random_state=), such as scipy.stats.norm(0, 1), got "
+            f"{type(distribution).__name__}"
+        )
+    try:
+        drawn = distribution.rvs(size=count * n, random_state=rng)
+    except Exception as error:
+        raise ValueError(f"{call} cannot draw records: {type(error).__name__}: {error}; {_ADVICE}") from error
     columns, found = _columns(model), numbers_of(drawn, "rvs of the records")
     wanted = (count * n,) if columns == 1 else (count * n, columns)
     if found.size != count * n * columns or (columns > 1 and found.shape != wanted):
         raise ValueError(
             f"records must return a distribution whose rvs(size={count * n}) has the shape {wanted}, got {found.shape}"
         )
+    if np.isnan(found).any():
+        raise ValueError(f"{call} drew NaN; {_ADVICE}")
     return found.reshape((count, n) if columns == 1 else (count, n, columns))
 
 
