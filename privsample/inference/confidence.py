@@ -195,7 +195,8 @@ class ConfidenceSet(Memo):
 
     @cached
     def _search(self) -> ProjectionSearch:
-        return ProjectionSearch(self._test, self._box)
+        start = self._simulator.plug_in(self._observed.copies.mean(axis=0))
+        return ProjectionSearch(self._test, self._box, start)
 
     def _rank_test(
         self, simulator: StatisticSimulator, weights: FloatArray, constant: float, factor: float
@@ -295,7 +296,14 @@ class ConfidenceSet(Memo):
         bool
             Whether the set is empty.
         """
+        if self._is_searched:
+            return not self._search.accepts(self._search.best())
         return any(self._ends(int(place), "both") is None for place in self._box.free)
+
+    @property
+    def _is_searched(self) -> bool:
+        """True if intervals are found by a search."""
+        return not (self._simulator.direction or isinstance(self._simulator, CategoryCounts))
 
     def interval(self, name: str, *, side: Side = "both") -> FloatArray:
         """The confidence interval of one parameter.
@@ -329,9 +337,10 @@ class ConfidenceSet(Memo):
         for place in places:
             ends = self._ends(int(place), side)
             if ends is None:
+                found_by = ", as far as a search finds" if self._is_searched else ""
                 raise ValueError(
-                    f"the confidence set is empty: no value in {self._ranges} fits the release at the level "
-                    f"{self.level:g}; check the model, or widen the ranges"
+                    f"the confidence set is empty{found_by}: no value in {self._ranges} fits the release at the level "
+                    f"{self.level:g}; check the model, or change the ranges"
                 )
             found.append(ends)
         shape = () if name in self._box.labels else self._box.theta(self._box.low)[name].shape

@@ -12,11 +12,14 @@ from privsample._checks import FloatArray
 from privsample.inference.bisection import rejected_end
 from privsample.inference.parameter_box import ParameterBox
 from privsample.inference.rank_tests import Evidence, RankTest
+from privsample.inference.simulated_statistics import Theta
 
 _STARTS, _DESCENTS, _ITERATIONS = 32, 3, 8  # points for each coordinate, descents from the best ones, their steps
+_HALVINGS = 16  # of the part of the box that is searched while nothing is accepted
 _GRID = {1: 128}  # values of the coordinate that are tried outside of the accepted ones, by number of coordinates
 _COARSE = 17
 _CLOSE, _FINEST = 2.0, 0.01  # margins up to which a rejected point is searched around, and the finest steps of that
+_ROUNDS = 10  # of bisections
 _PRECISION = 1e-3  # of an end, relative to the length of the interval
 _NEAREST = 3  # starts where an end is checked once more
 _BEYOND, _NEXT_TO = 0.01, 0.15  # room beyond an end that is checked and added, and what is near it; of the length
@@ -24,12 +27,18 @@ _REACH = 0.05  # difference steps in units of the standard deviation of a coordi
 
 
 class ProjectionSearch:
-    """Searches for values in a set: every point that was tested is remembered, with its evidence."""
+    """Searches for values in a set: every point that was tested is remembered, with its evidence.
 
-    __slots__ = ("_accepted", "_box", "_steps", "_test", "_visited")
+    `start` are parameters that may fit, or None.
+    """
 
-    def __init__(self, test: RankTest, box: ParameterBox) -> None:
+    __slots__ = ("_accepted", "_box", "_start", "_steps", "_test", "_visited")
+
+    def __init__(self, test: RankTest, box: ParameterBox, start: Theta | None) -> None:
         self._test, self._box = test, box
+        middle = (box.low + box.high) / 2
+        guess = middle if start is None else np.concatenate([np.ravel(start[one.name]) for one in box.parameters])
+        self._start = np.clip(guess, box.low, box.high)
         self._visited: dict[bytes, tuple[FloatArray, Evidence]] = {}
         self._accepted: list[FloatArray] = []
         self._steps = 1e-3 * (box.high - box.low)
@@ -53,26 +62,42 @@ class ProjectionSearch:
         return np.array(self._accepted).reshape(len(self._accepted), len(self._box.low))
 
     def best(self) -> FloatArray:
-        """The point with the smallest margin, by descents from the best of many points in the box."""
+        """The point with the smallest margin, by descents from the best of many points in the box.
+
+        If none of them is accepted, points are tried in smaller and smaller boxes around the best one.
+        """
         box = self._box
         if not self._visited:
-            points = qmc.Sobol(len(box.free), seed=0).random(_STARTS * 2 ** (len(box.free) - 1).bit_length())
-            middle = np.full(len(box.free), 0.5)
-            for unit in (middle, *points):
-                point = box.low.copy()
-                point[box.free] += unit * (box.high - box.low)[box.free]
-                self.evidence(point)
-            for point in self._nearest(_DESCENTS):
-                self._descend(point, box.free, stop=False)
-            if not len(self.accepted()):
+            self.evidence(self._start)
+            for halvings in range(_HALVINGS):
+                self._scatter(2.0**-halvings)
+                for point in self._nearest(_DESCENTS):
+                    self._descend(point, box.free, stop=False)
+                if len(self._accepted):
+                    break
                 for point in self._nearest(_DESCENTS):
                     self._lower_margin(point, box.free)
         return self._nearest(1)[0]
 
+    def _scatter(self, size: float) -> None:
+        """Test Sobol points in a part of the box of this relative size around the best point."""
+        box, centre = self._box, self._nearest(1)[0]
+        wide = size * (box.high - box.low)
+        low = np.clip(centre - wide / 2, box.low, box.high - wide)
+        for unit in qmc.Sobol(len(box.free), seed=0).random(_STARTS * 2 ** (len(box.free) - 1).bit_length()):
+            point = low.copy()
+            point[box.free] += unit * wide[box.free]
+            self.evidence(np.clip(point, box.low, box.high))
+
     def _nearest(self, count: int) -> list[FloatArray]:
-        """The visited points with the smallest margins."""
-        ordered = sorted(self._visited.values(), key=lambda item: (item[1].margin, item[1].distance))
-        return [point for point, _ in ordered[:count]]
+        """The visited points with the smallest margins; of those far from the set, with the smallest distances."""
+
+        def order(item: tuple[FloatArray, Evidence]) -> tuple[bool, float]:
+            found = item[1]
+            far = found.margin > _CLOSE  # margins do not tell how far
+            return far, found.distance if far else found.margin
+
+        return [point for point, _ in sorted(self._visited.values(), key=order)[:count]]
 
     def interval(self, place: int) -> tuple[float, float] | None:
         """The ends of the accepted values of one coordinate, widened to rejected ones; None if none was found."""
@@ -100,13 +125,22 @@ class ProjectionSearch:
                 if (value > self._outermost(place, upward)) == upward and not self.profile(place, value):
                     outside = value
                     break
-            inside = self._outermost(place, upward)
-            length = float(np.ptp(self.accepted()[:, place])) or abs(outside - inside)
-            end = rejected_end(lambda x: self.profile(place, x), inside, outside, tolerance=_PRECISION * length)
+            end, length = self._bisected(place, outside, upward)
             room = min(_BEYOND * length, abs(limit - end)) * (1 if upward else -1)
             searched = any(self.profile(place, end + part * room, more=True) for part in (0.2, 1.0))
             if not (searched or self._accepts_near(place, end, room, length)):
                 return end + room
+
+    def _bisected(self, place: int, outside: float, upward: bool) -> tuple[float, float]:
+        """A rejected value next to the accepted ones, up to a small part of their length, and this length."""
+        end = outside
+        for _ in range(_ROUNDS):  # the length of what was found grows with the bisection
+            inside = self._outermost(place, upward)
+            length = float(np.ptp(self.accepted()[:, place])) or abs(end - inside)
+            if abs(end - inside) <= 2 * _PRECISION * length:
+                break
+            end = rejected_end(lambda x: self.profile(place, x), inside, end, tolerance=_PRECISION * length)
+        return end, float(np.ptp(self.accepted()[:, place])) or abs(end - self._outermost(place, upward))
 
     def _accepts_near(self, place: int, end: float, room: float, length: float) -> bool:
         """True if one of many points in the room beyond an end, around accepted points next to it, is in the set."""

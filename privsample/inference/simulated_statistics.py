@@ -26,6 +26,7 @@ Theta = Mapping[str, FloatArray]
 Records = Callable[..., Any]
 _ADVICE = "give ranges in which the distribution is defined"
 _TINY = float(np.finfo(np.float64).tiny)
+_MOST_TABULATED = 1 << 16  # counts whose probabilities are tabulated; more are inverted one by one
 _RECORDS_PER_COUNT = 32  # one conditional binomial quantile takes about as long as the quantiles of 32 records
 
 
@@ -57,6 +58,11 @@ class StatisticSimulator(ABC):
     def direction(self) -> int:
         """1 or -1 if the statistic is one number that rises or falls with the only parameter for any base draws."""
         return 0
+
+    def plug_in(self, statistic: FloatArray) -> Theta | None:
+        """Parameters whose records would have about this statistic if nothing were clipped; None if unknown."""
+        del statistic
+        return None
 
     @abstractmethod
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -98,6 +104,8 @@ class BernoulliCounts(StatisticSimulator):
         share = float(theta[self.name])
         ends = stats.binom.ppf([base.min(), base.max()], self.n, share)
         low, high = int(max(ends[0], 0)), int(min(ends[1], self.n))
+        if high - low > _MOST_TABULATED:
+            return np.asarray(stats.binom.ppf(base, self.n, share))[:, None]
         below = special.bdtr(np.arange(low, high), self.n, share)  # the quantile of `high` is what is left
         return (low + np.searchsorted(below, base, side="left")).astype(np.float64)[:, None]
 
@@ -267,6 +275,12 @@ class NormalMoments(StatisticSimulator):
         """One for each record."""
         return self.n
 
+    def plug_in(self, statistic: FloatArray) -> Theta:
+        """Mean and variance of records with these moments."""
+        ((_, first), (_, second)) = self.model.moments.gram_in_units(self.model.feasible(statistic, self.n), self.n)
+        mean = first / self.n
+        return {"mean": np.asarray(mean), "variance": np.asarray(max(second / self.n - mean**2, 0.0))}
+
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Standard normal numbers, shape (count, n)."""
         return rng.standard_normal((count, self.n))
@@ -301,6 +315,22 @@ class RegressionMoments(StatisticSimulator):
     def cells(self) -> int:
         """One for each number of each record."""
         return self.n * (self._width + 1)
+
+    def plug_in(self, statistic: FloatArray) -> Theta:
+        """The least-squares line, and the moments of the features, of rows with these moments."""
+        width = self._width
+        gram = self.model.moments.gram_in_units(self.model.feasible(statistic, self.n), self.n) / self.n
+        line = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=1e-10)[0]
+        mean = gram[width, :width]
+        values, vectors = np.linalg.eigh(gram[:width, :width] - np.outer(mean, mean))
+        covariance = (vectors * np.maximum(values, 1e-6 * self.model.moments.units[:-1].min() ** 2)) @ vectors.T
+        return {
+            "coefficients": line[:width],
+            "intercept": np.asarray(line[width]),
+            "variance": np.asarray(max(float(gram[-1, -1] - gram[:-1, -1] @ line), 0.0)),
+            "feature_mean": mean,
+            "feature_root": np.linalg.cholesky(covariance),
+        }
 
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Standard normal numbers, shape (count, n, features + 1)."""

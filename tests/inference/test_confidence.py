@@ -125,7 +125,7 @@ def test_intervals_cover(alpha, rng):
         )
         found = ps.confidence_set(release, parameters={"theta": (0, 1)}, level=0.8, simulations=99, rng=rng)
         shares += inside(found, "theta[1]", 0.2)
-    for _ in range(40):
+    for _ in range(25):
         release = ps.NoisyStatistics(model=MOMENTS, n=N, scale=3.0).release(
             MOMENTS.simulate((0.5, 2.0), N, rng), rng=rng
         )
@@ -134,7 +134,7 @@ def test_intervals_cover(alpha, rng):
         )
         moments += inside(found, "mean", 0.5)
     assert stats.binomtest(shares, 150, 0.8).pvalue > alpha
-    assert stats.binom.cdf(moments, 40, 0.8) > alpha
+    assert stats.binom.cdf(moments, 25, 0.8) > alpha
 
 
 SCALARS = [
@@ -212,6 +212,16 @@ def test_projections_hold_every_accepted_point_of_a_grid():
         assert high - 0.25 * (high - low) <= values.max() <= high
     with pytest.raises(ValueError, match="side must be 'both' for this model"):
         found.interval("mean", side="lower")
+
+
+def test_wide_ranges_do_not_make_a_set_look_empty():
+    """The set is a tiny part of the box, and the statistic is constant in most of it."""
+    release = released(MOMENTS, np.random.default_rng(3).normal(0.5, 1.2, 200))
+    narrow = of(release, parameters={"mean": (-3, 3), "variance": (0.1, 9)}, simulations=99)
+    for mean, variance in (((-1000, 1000), (0, 1000)), ((-100, 5000), (0.1, 1e5))):
+        wide = of(release, parameters={"mean": mean, "variance": variance}, simulations=99)
+        assert not wide.is_empty()
+        assert wide.interval("mean") == pytest.approx(narrow.interval("mean"), abs=0.05)
 
 
 def test_regression_with_known_features():
