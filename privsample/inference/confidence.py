@@ -171,6 +171,7 @@ class ConfidenceSet(Memo):
         simulator = simulator_for(observed, self.records, self.parameters)
         set_fields(self, parameters=parameter_box(self.parameters, simulator.parameters).as_given())
         check_memory(self.simulations * observed.copies.size, lower="simulations")
+        check_memory(simulator.cells, lower="n: this model simulates single records")
         if self.records is not None:
             try_records(observed, self.records, self._box)
 
@@ -194,7 +195,8 @@ class ConfidenceSet(Memo):
 
     @cached
     def _search(self) -> ProjectionSearch:
-        return ProjectionSearch(self._test, self._box)
+        start = self._simulator.plug_in(self._observed.copies.mean(axis=0))
+        return ProjectionSearch(self._test, self._box, start)
 
     def _rank_test(
         self, simulator: StatisticSimulator, weights: FloatArray, constant: float, factor: float
@@ -222,8 +224,11 @@ class ConfidenceSet(Memo):
 
     @property
     def account(self) -> Accountant:
-        """The account of the release, which is the whole privacy cost."""
-        return self.release.account  # type: ignore[no-any-return]
+        """The account of the release, which is the whole privacy cost. Raises TypeError if the release has none."""
+        found = getattr(self.release, "account", None)
+        if not isinstance(found, Accountant):
+            raise TypeError(f"the release has no account: it is {type(self.release).__name__}, not a PrivateStatistics")
+        return found
 
     @property
     def method(self) -> str:
@@ -255,7 +260,7 @@ class ConfidenceSet(Memo):
         TypeError, ValueError
             If a name is unknown or missing, or a value lies outside its range.
         """
-        return self._evidence(theta).count / (self.simulations + 1)
+        return self._evidence(theta).rank / (self.simulations + 1)
 
     def contains(self, **theta: Any) -> bool:
         """True if values of the parameters are in the set, which the true values are with probability `level` or more.
@@ -275,7 +280,7 @@ class ConfidenceSet(Memo):
         TypeError, ValueError
             If a name is unknown or missing, or a value lies outside its range.
         """
-        return self._evidence(theta).count > self._test.rejected
+        return self._evidence(theta).rank > self._test.rejected
 
     def _evidence(self, given: Mapping[str, Any]) -> Evidence:
         theta = self._box.theta(self._box.flat(given))
@@ -291,7 +296,14 @@ class ConfidenceSet(Memo):
         bool
             Whether the set is empty.
         """
+        if self._is_searched:
+            return not self._search.accepts(self._search.best())
         return any(self._ends(int(place), "both") is None for place in self._box.free)
+
+    @property
+    def _is_searched(self) -> bool:
+        """True if intervals are found by a search."""
+        return not (self._simulator.direction or isinstance(self._simulator, CategoryCounts))
 
     def interval(self, name: str, *, side: Side = "both") -> FloatArray:
         """The confidence interval of one parameter.
@@ -325,9 +337,10 @@ class ConfidenceSet(Memo):
         for place in places:
             ends = self._ends(int(place), side)
             if ends is None:
+                found_by = ", as far as a search finds" if self._is_searched else ""
                 raise ValueError(
-                    f"the confidence set is empty: no value in {self._ranges} fits the release at the level "
-                    f"{self.level:g}; check the model, or widen the ranges"
+                    f"the confidence set is empty{found_by}: no value in {self._ranges} fits the release at the level "
+                    f"{self.level:g}; check the model, or change the ranges"
                 )
             found.append(ends)
         shape = () if name in self._box.labels else self._box.theta(self._box.low)[name].shape
@@ -388,7 +401,7 @@ class ConfidenceSet(Memo):
         for own in values:
             point = self._box.low.copy()
             point[places] = own
-            found.append(self._test.evidence(self._box.theta(point)).count / (self.simulations + 1))
+            found.append(self._test.evidence(self._box.theta(point)).rank / (self.simulations + 1))
         return np.array(found)
 
     def statement(self, delta: float = 1e-6) -> str:

@@ -5,67 +5,99 @@ proved: the search descends from several starts (docs/notes/confidence.md, secti
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from privsample._checks import FloatArray
 from privsample.inference.bisection import rejected_end
 from privsample.inference.parameter_box import ParameterBox
 from privsample.inference.rank_tests import Evidence, RankTest
+from privsample.inference.simulated_statistics import Theta
 
 _STARTS, _DESCENTS, _ITERATIONS = 32, 3, 8  # points for each coordinate, descents from the best ones, their steps
+_HALVINGS = 16  # of the part of the box that is searched while nothing is accepted
 _GRID = {1: 128}  # values of the coordinate that are tried outside of the accepted ones, by number of coordinates
 _COARSE = 17
-_CLOSE = 1.3  # margins up to which a rejected point is searched around
-_PRECISION = 1e-4  # of an end, relative to the length of the interval
-_NEAREST = 6  # starts where an end is checked once more
-_BEYOND = (0.002, 0.005, 0.01, 0.02)  # distances beyond an end at which it is checked, relative to the length
+_CLOSE, _FINEST = 2.0, 0.01  # margins up to which a rejected point is searched around, and the finest steps of that
+_ROUNDS = 10  # of bisections
+_PRECISION = 1e-3  # of an end, relative to the length of the interval
+_NEAREST = 3  # starts where an end is checked once more
+_BEYOND, _NEXT_TO = 0.01, 0.15  # room beyond an end that is checked and added, and what is near it; of the length
 _REACH = 0.05  # difference steps in units of the standard deviation of a coordinate
 
 
 class ProjectionSearch:
-    """Searches for values in a set: every point that was tested is remembered, with its evidence."""
+    """Searches for values in a set: every point that was tested is remembered, with its evidence.
 
-    __slots__ = ("_box", "_steps", "_test", "_visited")
+    `start` are parameters that may fit, or None.
+    """
 
-    def __init__(self, test: RankTest, box: ParameterBox) -> None:
+    __slots__ = ("_accepted", "_box", "_start", "_steps", "_test", "_visited")
+
+    def __init__(self, test: RankTest, box: ParameterBox, start: Theta | None) -> None:
         self._test, self._box = test, box
+        middle = (box.low + box.high) / 2
+        guess = middle if start is None else np.concatenate([np.ravel(start[one.name]) for one in box.parameters])
+        self._start = np.clip(guess, box.low, box.high)
         self._visited: dict[bytes, tuple[FloatArray, Evidence]] = {}
+        self._accepted: list[FloatArray] = []
         self._steps = 1e-3 * (box.high - box.low)
 
     def evidence(self, point: FloatArray) -> Evidence:
         """The test of a point, given by all coordinates."""
         key = point.tobytes()
         if key not in self._visited:
-            self._visited[key] = point.copy(), self._test.evidence(self._box.theta(point))
+            kept, found = point.copy(), self._test.evidence(self._box.theta(point))
+            self._visited[key] = kept, found
+            if found.rank > self._test.rejected:
+                self._accepted.append(kept)
         return self._visited[key][1]
 
     def accepts(self, point: FloatArray) -> bool:
         """True if the point is in the set."""
-        return self.evidence(point).count > self._test.rejected
+        return self.evidence(point).rank > self._test.rejected
 
     def accepted(self) -> FloatArray:
         """All tested points that are in the set, shape (k, coordinates), in the order of their tests."""
-        found = [point for point, one in self._visited.values() if one.count > self._test.rejected]
-        return np.array(found).reshape(len(found), len(self._box.low))
+        return np.array(self._accepted).reshape(len(self._accepted), len(self._box.low))
 
     def best(self) -> FloatArray:
-        """The point with the smallest margin, by descents from the best of many points in the box."""
+        """The point with the smallest margin, by descents from the best of many points in the box.
+
+        If none of them is accepted, points are tried in smaller and smaller boxes around the best one.
+        """
         box = self._box
         if not self._visited:
-            points = qmc.Sobol(len(box.free), seed=0).random(_STARTS * 2 ** (len(box.free) - 1).bit_length())
-            middle = np.full(len(box.free), 0.5)
-            for unit in (middle, *points):
-                point = box.low.copy()
-                point[box.free] += unit * (box.high - box.low)[box.free]
-                self.evidence(point)
-            for point in self._nearest(_DESCENTS):
-                self._descend(point, box.free, stop=False)
+            self.evidence(self._start)
+            for halvings in range(_HALVINGS):
+                self._scatter(2.0**-halvings)
+                for point in self._nearest(_DESCENTS):
+                    self._descend(point, box.free, stop=False)
+                if len(self._accepted):
+                    break
+                for point in self._nearest(_DESCENTS):
+                    self._lower_margin(point, box.free)
         return self._nearest(1)[0]
 
+    def _scatter(self, size: float) -> None:
+        """Test Sobol points in a part of the box of this relative size around the best point."""
+        box, centre = self._box, self._nearest(1)[0]
+        wide = size * (box.high - box.low)
+        low = np.clip(centre - wide / 2, box.low, box.high - wide)
+        for unit in qmc.Sobol(len(box.free), seed=0).random(_STARTS * 2 ** (len(box.free) - 1).bit_length()):
+            point = low.copy()
+            point[box.free] += unit * wide[box.free]
+            self.evidence(np.clip(point, box.low, box.high))
+
     def _nearest(self, count: int) -> list[FloatArray]:
-        """The visited points with the smallest margins."""
-        ordered = sorted(self._visited.values(), key=lambda item: (item[1].margin, item[1].distance))
-        return [point for point, _ in ordered[:count]]
+        """The visited points with the smallest margins; of those far from the set, with the smallest distances."""
+
+        def order(item: tuple[FloatArray, Evidence]) -> tuple[bool, float]:
+            found = item[1]
+            far = found.margin > _CLOSE  # margins do not tell how far
+            return far, found.distance if far else found.margin
+
+        return [point for point, _ in sorted(self._visited.values(), key=order)[:count]]
 
     def interval(self, place: int) -> tuple[float, float] | None:
         """The ends of the accepted values of one coordinate, widened to rejected ones; None if none was found."""
@@ -79,7 +111,11 @@ class ProjectionSearch:
         return self._end(place, low), self._end(place, high)
 
     def _end(self, place: int, limit: float) -> float:
-        """The end of the accepted values towards `limit`, which is searched again if a value beyond is accepted."""
+        """The end of the accepted values towards `limit`, and room beyond it in which nothing accepted was found.
+
+        The boundary is rough, because critical values are order statistics of R + 1 simulations: the room also holds
+        parts of the set that are too small to be found.
+        """
         upward = limit == self._box.high[place]
         while True:
             if self.profile(place, limit):
@@ -89,12 +125,39 @@ class ProjectionSearch:
                 if (value > self._outermost(place, upward)) == upward and not self.profile(place, value):
                     outside = value
                     break
+            end, length = self._bisected(place, outside, upward)
+            room = min(_BEYOND * length, abs(limit - end)) * (1 if upward else -1)
+            searched = any(self.profile(place, end + part * room, more=True) for part in (0.2, 1.0))
+            if not (searched or self._accepts_near(place, end, room, length)):
+                return end + room
+
+    def _bisected(self, place: int, outside: float, upward: bool) -> tuple[float, float]:
+        """A rejected value next to the accepted ones, up to a small part of their length, and this length."""
+        end = outside
+        for _ in range(_ROUNDS):  # the length of what was found grows with the bisection
             inside = self._outermost(place, upward)
-            length = float(np.ptp(self.accepted()[:, place])) or abs(outside - inside)
-            end = rejected_end(lambda x: self.profile(place, x), inside, outside, tolerance=_PRECISION * length)
-            beyond = [end + min(step * length, abs(limit - end)) * (1 if upward else -1) for step in _BEYOND]
-            if not any(self.profile(place, value, more=True) for value in beyond):
-                return end
+            length = float(np.ptp(self.accepted()[:, place])) or abs(end - inside)
+            if abs(end - inside) <= 2 * _PRECISION * length:
+                break
+            end = rejected_end(lambda x: self.profile(place, x), inside, end, tolerance=_PRECISION * length)
+        return end, float(np.ptp(self.accepted()[:, place])) or abs(end - self._outermost(place, upward))
+
+    def _accepts_near(self, place: int, end: float, room: float, length: float) -> bool:
+        """True if one of many points in the room beyond an end, around accepted points next to it, is in the set."""
+        others = self._box.free[self._box.free != place]
+        own = self.accepted()
+        near = own[np.abs(own[:, place] - end) <= max(_NEXT_TO * length, np.abs(own[:, place] - end).min())]
+        low, high = near.min(axis=0), near.max(axis=0)
+        low, high = (
+            np.clip(x, self._box.low, self._box.high) for x in (low - (high - low) / 4, high + (high - low) / 4)
+        )
+        found = False
+        for unit in qmc.Sobol(len(others) + 1, seed=0).random(_STARTS * 2 ** len(others).bit_length()):
+            point = near[0].copy()
+            point[others] = low[others] + unit[1:] * (high - low)[others]
+            point[place] = end + (unit[0] + 1e-3) * room
+            found |= self.accepts(np.clip(point, self._box.low, self._box.high))
+        return found
 
     def _outermost(self, place: int, upward: bool) -> float:
         """The largest or the smallest accepted value of a coordinate."""
@@ -109,14 +172,21 @@ class ProjectionSearch:
     def profile(self, place: int, value: float, *, more: bool = False) -> bool:
         """True if a point with this value of one coordinate was found in the set; `more` searches from more starts."""
         others = self._box.free[self._box.free != place]
+        ends = []
         for start in self._starts(place, value, _NEAREST if more else 1):
             point = start.copy()
             point[place] = value
             if self.accepts(point):
                 return True
-            if len(others) and self._descend(point, others, stop=True):
+            ends.append(self._descend(point, others, stop=True) if len(others) else point)
+            if self.accepts(ends[-1]):
                 return True
-        return False
+        if not len(others):
+            return False
+        middle = np.median(self.accepted(), axis=0)
+        middle[place] = value
+        ends = sorted([*ends, middle], key=lambda point: self.evidence(point).margin)
+        return any(self._lower_margin(point, others) for point in ends[: 3 if more else 2])
 
     def _starts(self, place: int, value: float, nearest: int) -> list[FloatArray]:
         """Points that may fit the value: on the line through two accepted points, and the nearest accepted ones."""
@@ -132,10 +202,10 @@ class ProjectionSearch:
             found.insert(0, np.clip(near + slope * (value - near[place]), self._box.low, self._box.high))
         return found
 
-    def _descend(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
-        """Descend the distance by Gauss-Newton steps in these coordinates, then the margin by single moves.
+    def _descend(self, point: FloatArray, places: NDArray[np.intp], *, stop: bool) -> FloatArray:
+        """The end of a descent of the distance by Gauss-Newton steps in these coordinates.
 
-        True, at once, if `stop` is set and an accepted point was found.
+        The first accepted point that was found, if `stop` is set.
         """
         low, high = self._box.low, self._box.high
         own = whitened(self.evidence(point))
@@ -151,7 +221,7 @@ class ProjectionSearch:
                 tried[places] = np.clip(point[places] + move, low[places], high[places])
                 new = whitened(self.evidence(tried))
                 if stop and self.accepts(tried):
-                    return True
+                    return tried
                 if new @ new < own @ own:
                     break
                 move = move / 4
@@ -161,7 +231,7 @@ class ProjectionSearch:
             point, own = tried, new
             if gained < 1e-3:
                 break
-        return self._move_singly(point, places, stop=stop)
+        return point
 
     def _slope(self, point: FloatArray, own: FloatArray, place: int) -> FloatArray:
         """The derivative of the whitened residual in one coordinate, by a difference inside the box."""
@@ -170,26 +240,29 @@ class ProjectionSearch:
         moved[place] += step
         return (whitened(self.evidence(moved)) - own) / step
 
-    def _move_singly(self, point: FloatArray, places: FloatArray, *, stop: bool) -> bool:
-        """Moves of single coordinates that lower the margin itself, where it is near 1."""
-        margin = self.evidence(point).margin
-        reach = 10.0
-        while 1.0 < margin < _CLOSE and reach > 1.0:
-            improved = False
-            for place in places:
-                for sign in (1.0, -1.0):
-                    tried = point.copy()
-                    tried[place] += sign * reach * self._steps[place]
-                    tried = np.clip(tried, self._box.low, self._box.high)
-                    found = self.evidence(tried).margin
-                    if stop and self.accepts(tried):
-                        return True
-                    if found < margin:
-                        point, margin, improved = tried, found, True
-                        break
-            if not improved:
+    def _lower_margin(self, point: FloatArray, places: NDArray[np.intp]) -> bool:
+        """Lower the margin itself by moves of single coordinates, with steps that are halved; True if accepted.
+
+        The smallest distance is not always the smallest margin, because critical values depend on the parameters, too.
+        """
+        own = self.accepted()
+        wide = self._box.high - self._box.low
+        steps = np.maximum(np.ptp(own, axis=0), 1e-6 * wide) / 2 if len(own) else wide / 8
+        margin, reach = self.evidence(point).margin, 1.0
+        while 1.0 < margin < _CLOSE and reach > _FINEST:
+            moved = [self._moved(point, place, sign * reach * steps[place]) for place in places for sign in (1.0, -1.0)]
+            best = min(moved, key=lambda tried: self.evidence(tried).margin)
+            if self.evidence(best).margin < margin:
+                point, margin = best, self.evidence(best).margin
+            else:
                 reach /= 2
-        return stop and self.accepts(point)
+        return self.accepts(point)
+
+    def _moved(self, point: FloatArray, place: int, step: float) -> FloatArray:
+        """The point with one coordinate moved, inside the box."""
+        found = point.copy()
+        found[place] = np.clip(point[place] + step, self._box.low[place], self._box.high[place])
+        return found
 
 
 def whitened(found: Evidence) -> FloatArray:

@@ -25,12 +25,12 @@ _LEAST = 1e-300  # divisor in place of 0
 class Evidence(NamedTuple):
     """What one test says about a value.
 
-    `count` / (R + 1) is the p-value. `larger` and `smaller` are the numbers of statistics, with the observed one, that
+    `rank` / (R + 1) is the p-value. `larger` and `smaller` are the numbers of statistics, with the observed one, that
     are not below and not above it; 0 if the statistic is not one number. `margin` is at most 1 where the value is in
     the set, and grows with the distance from it: a guide for searches, which decides nothing.
     """
 
-    count: int
+    rank: int
     larger: int
     smaller: int
     margin: float
@@ -45,7 +45,7 @@ class RankTest(Memo):
 
     Several noisy copies are added up, and `weights`, shape (coordinates, k), are applied to the sum of the noise:
     simulated statistics are `factor` times the simulator's plus the weighted noise. Sums of whole numbers are exact, so
-    that ties are. `observed` has shape (k,). A value is in the set if `count` exceeds `rejected`.
+    that ties are. `observed` has shape (k,). A value is in the set if `rank` exceeds `rejected`.
     """
 
     simulator: StatisticSimulator
@@ -124,7 +124,7 @@ def equal_tails(simulated: FloatArray, observed: FloatArray, ties: FloatArray, r
     places = [last - 1, size - last]
     low, high = np.partition(column, places)[places]
     return Evidence(
-        count=min(2 * min(larger, smaller), size + 1),
+        rank=min(2 * min(larger, smaller), size + 1),
         larger=larger,
         smaller=smaller,
         margin=abs(own - (low + high) / 2) / max((high - low) / 2, _LEAST),
@@ -150,7 +150,7 @@ def mahalanobis(simulated: FloatArray, observed: FloatArray, ties: FloatArray, r
     critical = np.partition(distances, size - 1 - rejected)[size - 1 - rejected]
     alone = _lengths(residual[None, :], inverse_root(covariance))
     return Evidence(
-        count=int(beyond.sum()),
+        rank=int(beyond.sum()),
         larger=0,
         smaller=0,
         margin=float(own / max(critical, _LEAST)) ** 0.5,

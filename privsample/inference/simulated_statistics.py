@@ -24,7 +24,9 @@ from privsample.distributions.models.regression import LinearRegression
 
 Theta = Mapping[str, FloatArray]
 Records = Callable[..., Any]
+_ADVICE = "give ranges in which the distribution is defined"
 _TINY = float(np.finfo(np.float64).tiny)
+_MOST_TABULATED = 1 << 16  # counts whose probabilities are tabulated; more are inverted one by one
 _RECORDS_PER_COUNT = 32  # one conditional binomial quantile takes about as long as the quantiles of 32 records
 
 
@@ -56,6 +58,11 @@ class StatisticSimulator(ABC):
     def direction(self) -> int:
         """1 or -1 if the statistic is one number that rises or falls with the only parameter for any base draws."""
         return 0
+
+    def plug_in(self, statistic: FloatArray) -> Theta | None:
+        """Parameters whose records would have about this statistic if nothing were clipped; None if unknown."""
+        del statistic
+        return None
 
     @abstractmethod
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -97,6 +104,8 @@ class BernoulliCounts(StatisticSimulator):
         share = float(theta[self.name])
         ends = stats.binom.ppf([base.min(), base.max()], self.n, share)
         low, high = int(max(ends[0], 0)), int(min(ends[1], self.n))
+        if high - low > _MOST_TABULATED:
+            return np.asarray(stats.binom.ppf(base, self.n, share))[:, None]
         below = special.bdtr(np.arange(low, high), self.n, share)  # the quantile of `high` is what is left
         return (low + np.searchsorted(below, base, side="left")).astype(np.float64)[:, None]
 
@@ -266,6 +275,12 @@ class NormalMoments(StatisticSimulator):
         """One for each record."""
         return self.n
 
+    def plug_in(self, statistic: FloatArray) -> Theta:
+        """Mean and variance of records with these moments."""
+        ((_, first), (_, second)) = self.model.moments.gram_in_units(self.model.feasible(statistic, self.n), self.n)
+        mean = first / self.n
+        return {"mean": np.asarray(mean), "variance": np.asarray(max(second / self.n - mean**2, 0.0))}
+
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Standard normal numbers, shape (count, n)."""
         return rng.standard_normal((count, self.n))
@@ -300,6 +315,22 @@ class RegressionMoments(StatisticSimulator):
     def cells(self) -> int:
         """One for each number of each record."""
         return self.n * (self._width + 1)
+
+    def plug_in(self, statistic: FloatArray) -> Theta:
+        """The least-squares line, and the moments of the features, of rows with these moments."""
+        width = self._width
+        gram = self.model.moments.gram_in_units(self.model.feasible(statistic, self.n), self.n) / self.n
+        line = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=1e-10)[0]
+        mean = gram[width, :width]
+        values, vectors = np.linalg.eigh(gram[:width, :width] - np.outer(mean, mean))
+        covariance = (vectors * np.maximum(values, 1e-6 * self.model.moments.units[:-1].min() ** 2)) @ vectors.T
+        return {
+            "coefficients": line[:width],
+            "intercept": np.asarray(line[width]),
+            "variance": np.asarray(max(float(gram[-1, -1] - gram[:-1, -1] @ line), 0.0)),
+            "feature_mean": mean,
+            "feature_root": np.linalg.cholesky(covariance),
+        }
 
     def base(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Standard normal numbers, shape (count, n, features + 1)."""
@@ -377,9 +408,9 @@ class GivenRecords(StatisticSimulator):
     def statistics(self, base: FloatArray, theta: Theta) -> FloatArray:
         """The statistics, shape (count, coordinates)."""
         source = np.random.default_rng(base[0].astype(np.uint32))
-        distribution = self.records(**{name: float(theta[name]) for name in self.names})
-        drawn = distribution.rvs(size=len(base) * self.n, random_state=source)
-        return statistics_of_records(self.model, shaped_records(drawn, len(base), self.n, self.model))
+        values = {name: float(theta[name]) for name in self.names}
+        drawn = drawn_records(self.records, values, len(base), self.n, self.model, source)
+        return statistics_of_records(self.model, drawn)
 
 
 @frozen_value
@@ -410,14 +441,35 @@ class ModelRecords(StatisticSimulator):
         return statistics_of_records(self.model, drawn.reshape(len(base), self.n, *drawn.shape[1:]))
 
 
-def shaped_records(drawn: Any, count: int, n: int, model: Model) -> FloatArray:
-    """Drawn records in blocks, shape (count, n) or (count, n, columns). Raises TypeError or ValueError."""
+def drawn_records(
+    records: Records, theta: Mapping[str, float], count: int, n: int, model: Model, rng: np.random.Generator
+) -> FloatArray:
+    """Records of the caller's distribution in blocks, shape (count, n) or (count, n, columns).
+
+    Raises TypeError or ValueError, with the call, if there is no distribution at these parameters.
+    """
+    call = f"records({', '.join(f'{name}={value:g}' for name, value in theta.items())})"
+    try:
+        distribution = records(**theta)
+    except Exception as error:
+        raise ValueError(f"{call} failed: {type(error).__name__}: {error}; {_ADVICE}") from error
+    if not callable(getattr(distribution, "rvs", None)) or isinstance(distribution, type):
+        raise TypeError(
+            "records must return a distribution with rvs(size=, random_state=), such as scipy.stats.norm(0, 1), got "
+            f"{type(distribution).__name__}"
+        )
+    try:
+        drawn = distribution.rvs(size=count * n, random_state=rng)
+    except Exception as error:
+        raise ValueError(f"{call} cannot draw records: {type(error).__name__}: {error}; {_ADVICE}") from error
     columns, found = _columns(model), numbers_of(drawn, "rvs of the records")
     wanted = (count * n,) if columns == 1 else (count * n, columns)
     if found.size != count * n * columns or (columns > 1 and found.shape != wanted):
         raise ValueError(
             f"records must return a distribution whose rvs(size={count * n}) has the shape {wanted}, got {found.shape}"
         )
+    if np.isnan(found).any():
+        raise ValueError(f"{call} drew NaN; {_ADVICE}")
     return found.reshape((count, n) if columns == 1 else (count, n, columns))
 
 

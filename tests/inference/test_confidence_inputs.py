@@ -86,7 +86,7 @@ def test_wrong_releases(changed, error, message):
 
 RECORDS = [
     (stats.norm(0, 1), TypeError, "records must be a function"),
-    (stats.norm, ValueError, r"records\(mean=0\) failed, in the middle of the ranges: TypeError: .*argument 'mean'"),
+    (stats.norm, ValueError, r"records\(mean=0\) failed: TypeError: .*argument 'mean'"),
     ("normal", TypeError, "records must be a function, got str"),
     (lambda shift: stats.norm(shift, 1), ValueError, "records takes the parameters shift, but parameters has mean: "),
     (lambda: stats.norm(0, 1), ValueError, "records takes the parameters none, but parameters has mean"),
@@ -111,9 +111,18 @@ def test_records_that_draw_nan():
             return np.full(size, np.nan)
 
     with pytest.raises(
-        ValueError, match=r"records\(mean=0\) drew NaN: give ranges in which the distribution is defined"
+        ValueError, match=r"records\(mean=0\) drew NaN; give ranges in which the distribution is defined"
     ):
         ps.confidence_set(SUM, parameters={"mean": (-1, 1)}, records=lambda mean: Broken())
+
+
+def test_too_many_records_for_a_model_of_single_records():
+    parts = {"noise": ps.LaplaceNoise(scale=1.0), "n": 10**12, "observed": np.array([5.0])}
+    release = SimpleNamespace(model=ps.GammaExponential(1, 1, upper=2), **parts)
+    with pytest.raises(ValueError, match="lower n: this model simulates single records"):
+        ps.confidence_set(release, parameters={"rate": (0, 9)})
+    counts = SimpleNamespace(model=ps.GammaPoisson(1, 1, upper=2), **parts)
+    assert ps.confidence_set(counts, parameters={"rate": (0, 9)}).level == 0.95
 
 
 def test_fractional_records_need_a_distribution():

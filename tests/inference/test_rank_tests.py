@@ -32,7 +32,7 @@ def masses_of_noisy_pairs():
 
 
 def distribution_of_counts(test, masses, rejected, biased_ties=False):
-    """The exact distribution of `count` over the observed statistic, R simulated ones, and the order of ties."""
+    """The exact distribution of `rank` over the observed statistic, R simulated ones, and the order of ties."""
     found = Counter()
     orders = list(itertools.permutations(range(R + 1)))
     if biased_ties:
@@ -42,7 +42,7 @@ def distribution_of_counts(test, masses, rejected, biased_ties=False):
         statistics = np.array(values, dtype=float)
         for order in orders:
             ties = (np.array(order) + 0.5) / (R + 1)
-            found[test(statistics[:-1], statistics[-1], ties, rejected).count] += chance / len(orders)
+            found[test(statistics[:-1], statistics[-1], ties, rejected).rank] += chance / len(orders)
     return found
 
 
@@ -59,7 +59,7 @@ def test_equal_tails_have_their_level():
 
 
 def test_ties_that_favour_the_observed_statistic_are_seen():
-    """A broken copy: the observed statistic loses all ties, and too small counts are too frequent."""
+    """A broken copy: the observed statistic loses all ties, and high ranks are too frequent."""
     found = distribution_of_counts(mahalanobis, masses_of_noisy_counts(), 1, biased_ties=True)
     assert found[R + 1] > Fraction(1, R + 1)
     assert found[1] < Fraction(1, R + 1)
@@ -72,7 +72,7 @@ def test_a_distance_that_leaves_the_observed_statistic_out_is_seen():
         centre, root = simulated.mean(axis=0), inverse_root(np.atleast_2d(np.cov(simulated.T, ddof=0)))
         lengths = (((np.vstack([simulated, observed]) - centre) @ root) ** 2).sum(axis=1).round(9)
         beyond = (lengths > lengths[-1]) | ((lengths == lengths[-1]) & (ties >= ties[-1]))
-        return mahalanobis(simulated, observed, ties, rejected)._replace(count=int(beyond.sum()))
+        return mahalanobis(simulated, observed, ties, rejected)._replace(rank=int(beyond.sum()))
 
     found = distribution_of_counts(alone, masses_of_noisy_counts(), 1)
     assert abs(found[1] - Fraction(1, R + 1)) > Fraction(1, 50)
@@ -87,9 +87,9 @@ def test_singular_statistics(shift):
     ties = rng.random(100)
     found = mahalanobis(simulated, np.array([0.1, 0.1, 5.0 + shift]), ties, 4)
     assert np.isfinite(found.margin)
-    assert (found.count == 1) == (shift > 0)
+    assert (found.rank == 1) == (shift > 0)
     same = mahalanobis(np.full((99, 2), 3.0), np.full(2, 3.0), ties, 4)
-    assert same.count == int((ties >= ties[-1]).sum())
+    assert same.rank == int((ties >= ties[-1]).sum())
 
 
 def test_units_do_not_matter():
@@ -97,7 +97,7 @@ def test_units_do_not_matter():
     simulated, observed, ties = rng.standard_normal((99, 3)), rng.standard_normal(3), rng.random(100)
     units = np.array([1e-8, 1.0, 1e9])
     first, second = mahalanobis(simulated, observed, ties, 4), mahalanobis(simulated * units, observed * units, ties, 4)
-    assert first.count == second.count
+    assert first.rank == second.rank
     assert first.margin == pytest.approx(second.margin)
 
 
@@ -107,8 +107,8 @@ def test_the_margin_is_one_at_the_boundary():
     for test, rejected in ((equal_tails, 10), (mahalanobis, 10)):
         for value in np.linspace(-4, 4, 801):
             found = test(simulated, np.array([value]), ties, rejected)
-            assert (found.margin <= 1 + 1e-9) == (found.count > rejected)
-            assert 1 <= found.count <= 200
+            assert (found.margin <= 1 + 1e-9) == (found.rank > rejected)
+            assert 1 <= found.rank <= 200
 
 
 @pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19), (0.99, 199), (0.5, 3), (0.999, 1999)])

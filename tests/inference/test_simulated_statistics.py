@@ -107,6 +107,18 @@ def test_two_ways_to_simulate_counts_agree(alpha):
         assert stats.ks_2samp(simulated(many, {"rate": rate}, 5_000)[:, 0], each).pvalue > alpha / 3
 
 
+def test_many_records_are_counted_without_a_table():
+    """Quantiles one by one agree with tabulated ones, and work for any number of records."""
+    n = 10**10
+    for share in (0.2, 0.5):
+        found = simulated(BernoulliCounts(n=n), {"theta": share}, 400)
+        assert abs(found.mean() / n - share) < 5 * (share / n / 400) ** 0.5
+        assert found.std() == pytest.approx((n * share * (1 - share)) ** 0.5, rel=0.2)
+    base = BernoulliCounts(n=N).base(400, np.random.default_rng(0))
+    few = simulated(BernoulliCounts(n=N), {"theta": 0.3}, 400)
+    assert few[:, 0].tolist() == stats.binom.ppf(base, N, 0.3).tolist()
+
+
 def test_ends_of_the_ranges():
     assert simulated(BernoulliCounts(n=5), {"theta": 0.0}, 50).max() == 0
     assert simulated(BernoulliCounts(n=5), {"theta": 1.0}, 50).min() == 5
