@@ -18,7 +18,9 @@ MAX_COUNTS = 1 << 14  # largest number of counts in a window
 _EXACT = 2.0**53  # floats represent all whole numbers up to here
 _HOEFFDING = float(np.sqrt(np.log(2 / MASS_OUTSIDE) / 2))  # P(|X - np| > t sqrt(n)) <= 2 e^(-2 t^2)
 _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of the Stirling error, for counts of at least 16
-_FAR = "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+_FAR = (
+    "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+)
 _FAR += "anew with these numbers"
 
 
