@@ -16,7 +16,9 @@ from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tenso
 
 MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
-_FAR = "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
+_FAR = (
+    "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
+)
 SUMMED = f"exact: the hidden counts are summed out, over windows that lose at most {windows.MASS_OUTSIDE:g}"
 
 

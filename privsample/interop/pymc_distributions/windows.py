@@ -18,7 +18,9 @@ MAX_COUNTS = 1 << 14  # largest number of counts in a window
 _EXACT = 2.0**53  # floats represent all whole numbers up to here
 _HOEFFDING = float(np.sqrt(np.log(2 / MASS_OUTSIDE) / 2))  # P(|X - np| > t sqrt(n)) <= 2 e^(-2 t^2)
 _SERIES = 256.0  # from here on, two terms of the series of the Stirling error suffice; the next is below 1e-15
-_FAR = "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+_FAR = (
+    "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+)
 _FAR += "anew with these numbers"
 
 
