@@ -121,7 +121,9 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         return int(cls.rv_type.ndim_supp) + (copies is not None)
 
     @classmethod
-    def created(cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any) -> Any:
+    def created(
+        cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any
+    ) -> Any:
         """Return the variable of this class of operations, of this shape or batch shape."""
         if unknown := sorted(settings.keys() & {"dims", "initval", "observed"}):
             raise TypeError(f"{cls.__name__}.dist takes no {unknown[0]}: it belongs to a variable of a model")
@@ -158,7 +160,7 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {type(name).__name__}")
         dims = known_dims(model, dims)
-        given, chosen = dict(parameters), dict(options or {})
+        given, chosen = dict(parameters), {what: at for what, at in (options or {}).items() if at is not None}
         found = released(cls, observed, model, dims)
         if found is not None:
             given, noise, noise_scale = registered(name, found, given, noise, noise_scale, dims)
@@ -215,6 +217,9 @@ def likelihood(variable: Any) -> str:
     >>> likelihood(NoisyCount.dist(n=100, p=0.3, noise=ps.LaplaceNoise(scale=2.0)))[:36]
     'exact: the hidden count is summed out'
     """
+    stated = getattr(getattr(variable, "tag", None), "likelihood", None)
+    if stated is not None:
+        return str(stated)
     op = getattr(getattr(variable, "owner", None), "op", None)
     if not isinstance(op, NoisyRV):
         raise TypeError(f"variable must be a noisy statistic of privsample.pymc, got {variable}")

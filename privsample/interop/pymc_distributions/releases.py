@@ -120,13 +120,18 @@ def _one(cls: Any, release: Any) -> Released:
     if not isinstance(release.model, cls.models):
         expected = " or ".join(each.__name__ for each in cls.models) or "none of the models of privsample"
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
+    return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model))
+
+
+def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -> Released:
+    """Return what one release holds; several copies stay separate, or are averaged where the noise is normal."""
     if getattr(release.model, "fractional", False):
         raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
     values, one = np.asarray(release.observed, dtype=np.float64), np.shape(release.model.empty)
     if values.ndim != 1 + len(one) or values.shape[1:] != one or not len(values):
         raise ValueError(f"observed must be of shape (copies, *{one}), got {values.shape}")
     noise, copies = release.noise, len(values)
-    if copies > 1 and not cls.separate_copies:
+    if copies > 1 and not separate:
         if not noise.name.endswith("gaussian"):
             raise ValueError(f"the release must hold one copy where its noise is {noise.name}, got {copies}")
         noise, copies = GaussianNoise(noise_std=(noise.variance / copies) ** 0.5), 1
@@ -136,7 +141,7 @@ def _one(cls: Any, release: Any) -> Released:
         n=np.asarray(release.n),
         noise=noise_tensor(noise),
         copies=copies,
-        constants={what: np.asarray(at, np.float64) for what, at in cls.model_constants(release.model).items()},
+        constants={what: np.asarray(at, np.float64) for what, at in constants.items()},
         account=_cost(release),
         grouped=False,
     )
@@ -184,11 +189,21 @@ def registered(
     return given, noise, noise_scale
 
 
+def as_data(name: str, found: Released) -> dict[str, Any]:
+    """Register what a release holds as data of the open model, and return the arguments of its distribution."""
+    given: dict[str, Any] = {"n": None, **dict.fromkeys(found.constants)}
+    given, noise, scale = registered(name, found, given, None, None, None)
+    copies = {"copies": found.copies} if found.copies > 1 else {}
+    return {**given, "noise": noise, "noise_scale": scale, "observed": found.data(name, None), **copies}
+
+
 def _agree(what: str, tensor: Any, due: Any) -> None:
     """Raise ValueError if a known value contradicts the releases."""
     known = present_value(tensor)
     if known is not None and not np.array_equal(np.broadcast_to(known, np.shape(due)), due):
-        raise ValueError(f"{what} is {known.tolist()}, but the release has {np.asarray(due).tolist()}: leave {what} out")
+        raise ValueError(
+            f"{what} is {known.tolist()}, but the release has {np.asarray(due).tolist()}: leave {what} out"
+        )
 
 
 def _data(name: str, values: Any, grouped: bool, dims: tuple[str, ...] | None) -> Any:
