@@ -73,7 +73,7 @@ def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> tuple[Any, s
 
     pm, _ = import_pymc()
     spec = spec_of(structure.kind)
-    options = {} if structure.exact is None else {"exact": structure.exact}
+    options: dict[str, Any] = {} if structure.exact is None else {"exact": structure.exact}
     if structure.copies > 1:
         options["copies"] = structure.copies
     with pm.Model() as model:

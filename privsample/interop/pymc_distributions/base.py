@@ -86,14 +86,14 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
         """Return the mean of the statistic, from which chains start if the variable is not observed."""
 
 
-@_logprob.register(NoisyRV)
+@_logprob.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _log_probability(op: NoisyRV, values: Any, *inputs: Any, **_kwargs: Any) -> Any:
     (value,) = values
     _rng, _size, *params = inputs
     return op.log_density(value, *params, **op.settings)
 
 
-@_support_point.register(NoisyRV)
+@_support_point.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _start(op: NoisyRV, rv: Any, _rng: Any, _size: Any, *params: Any) -> Any:
     return pt.broadcast_to(op.mean(*params, **op.settings), rv.shape)
 

@@ -128,22 +128,33 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
             own = own + noises.log_density(family, copies[..., c, k, None] - counts, scale[..., k, None])
         return pt.switch((counts >= 0) & (counts <= n[..., None]), own, -np.inf)
 
-    total = log_masses(0, steps)
+    # Sums of products, each divided by its maximum: far faster than logarithms. A sum underflows only for p so far from
+    # the noisy counts that the density is below e^-700 of its largest value; there it is 0.
+    found, scale_of = _scaled(log_masses(0, steps))
     for k in range(1, categories - 1):
-        total = pt.logsumexp(total[..., :, None] + _toeplitz(log_masses(k, steps), half), axis=-2)
-    last = log_masses(categories - 1, steps)[..., ::-1]
+        following, own = _scaled(log_masses(k, steps))
+        found = (found[..., :, None] * _toeplitz(following, half)).sum(axis=-2)
+        largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
+        found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
+    last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
     of_total = windows.log_poisson(n[..., None], n)[..., 0]
-    return pt.logsumexp(total + last, axis=-1) - of_total
+    return pt.log((found * last).sum(axis=-1)) + scale_of + own - of_total
+
+
+def _scaled(log_masses: Any) -> tuple[Any, Any]:
+    """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
+    largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), -1e300))
+    return pt.exp(log_masses - largest[..., None]), largest
 
 
 def _toeplitz(row: Any, half: Any) -> Any:
-    """Return the matrices of entries row[half + j - i], and -inf outside of the row; i from the total, j to it.
+    """Return the matrices of entries row[half + j - i], and 0 outside of the row; i from the total, j to it.
 
     The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
     the gradient of fancy indexing would take a minute to compile.
     """
     size = 2 * half + 1
-    filled = pt.concatenate([row, pt.full_like(row, -np.inf)], axis=-1)
+    filled = pt.concatenate([row, pt.zeros_like(row)], axis=-1)
     before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
     wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
     shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))

@@ -152,10 +152,8 @@ def _cost(release: Any) -> dict[str, FloatArray]:
     account = getattr(release, "account", None)
     if account is None:
         return {}
-    own = getattr(release, "delta", None)
-    if own is None:
-        own = getattr(getattr(release, "release", None), "delta", 0.0)
-    for delta in (0.0, float(own)):
+    holder = release if hasattr(release, "delta") else getattr(release, "release", None)
+    for delta in (0.0, float(getattr(holder, "delta", 0.0))):
         epsilon = float(account.epsilon(delta))
         if np.isfinite(epsilon):
             return {"epsilon": np.asarray(epsilon), "delta": np.asarray(delta)}
