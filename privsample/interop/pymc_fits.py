@@ -12,8 +12,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.interop.pymc_models import spec_of
-from privsample.interop.pymc_sampling import complete_trace, nutpie_seed, quiet, run, sampler
-from privsample.interop.pymc_terms import import_pymc
+from privsample.interop.pymc_sampling import complete_trace, libraries, nutpie_seed, quiet, run, sampler
 
 
 class Structure(NamedTuple):
@@ -71,7 +70,7 @@ def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> tuple[Any, s
     """Build the model in PyMC, with all numbers as replaceable data."""
     from privsample.interop.pymc_distributions.base import likelihood
 
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     spec = spec_of(structure.kind)
     options: dict[str, Any] = {} if structure.exact is None else {"exact": structure.exact}
     if structure.copies > 1:

@@ -4,7 +4,6 @@ No other file of this package names specific models. `register_pymc` adds a mode
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +19,9 @@ from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import Noise
-from privsample.interop import pymc_terms as terms
-from privsample.interop.pymc_terms import LikelihoodGraph, Numbers, import_pymc
+from privsample.interop.pymc_sampling import libraries
 
-_NODES = 1024  # quadrature nodes; half of them are reflections of the others
+Numbers = Mapping[str, Any]
 _CATEGORIES = 2  # as many noisy counts are noisy copies of one
 
 
@@ -165,7 +163,7 @@ def observed_release(release: NoisyRelease) -> Any:
 
 
 def _beta_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     return {"theta": pm.Beta("theta", numbers["alpha"], numbers["beta"])}
 
 
@@ -182,7 +180,7 @@ def _count_is_exact(n: int, family: str, scale: float, copies: int, _model: Any)
 
 
 def _dirichlet_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     return {"theta": pm.Dirichlet("theta", numbers["alpha"], shape=(width,))}
 
 
@@ -199,45 +197,43 @@ def _multinomial_is_exact(n: int, family: str, scale: float, copies: int, model:
 
 
 def _gamma_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     unit = pm.Gamma("rate_scaled", numbers["shape"], 1.0)
     return {"rate": pm.Deterministic("rate", unit / numbers["rate"])}
 
 
 def _normal_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     unit = pm.Normal("mean_scaled")
     return {"mean": pm.Deterministic("mean", numbers["mean"] + numbers["deviation"] * unit)}
 
 
 def _normal_constants(model: NormalKnownVariance) -> Numbers:
-    return {"low": model.bounds[0], "high": model.bounds[1], "deviation": model.noise_variance**0.5}
+    return {"lower": model.bounds[0], "upper": model.bounds[1], "deviation": model.noise_variance**0.5}
 
 
-def _by_central_limit(build: LikelihoodGraph) -> Callable[..., Any]:
-    """Return the distribution as a Potential with this log likelihood."""
+def _sum_of(records: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the distribution of the sum of clipped records; `records` takes PyMC, the parameters and the constants."""
 
-    def distribution(
-        name: str,
-        parameters: Mapping[str, Any],
-        *,
-        n: Any,
-        noise: str,
-        noise_scale: Any,
-        observed: Any,
-        **constants: Any,
-    ) -> Any:
-        from privsample.interop.pymc_distributions.base import LIMIT
-        from privsample.interop.pymc_distributions.noise import variance
+    def distribution(name: str, parameters: Mapping[str, Any], *, deviation: Any = None, **given: Any) -> Any:
+        from privsample.interop.pymc_distributions.sums import NoisySum
 
-        pm, _ = import_pymc()
-        own = {"n": n, "observed": observed, "noise_variance": variance(noise, noise_scale), **constants}
-        site = terms.TermSite(name, noise.endswith("laplace"))
-        added = pm.Potential(name, build(site, own, *parameters.values()))
-        added.tag.likelihood = LIMIT
-        return added
+        pm, _ = libraries("noise-aware inference")
+        own = {} if deviation is None else {"deviation": deviation}
+        return NoisySum(name, records=records(pm, **parameters, **own), **given)
 
     return distribution
+
+
+def _sum_is_exact(whole: bool) -> Callable[..., bool]:
+    """Return whether the density of the noisy sum is exact, where records are `whole` numbers or not."""
+
+    def exact(n: int, family: str, scale: float, _copies: int, model: Any) -> bool:
+        from privsample.interop.pymc_distributions.sums import is_affordable
+
+        return is_affordable(n, model.domain.low, model.domain.high, family=family, scale=scale, integers=whole)
+
+    return exact
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
@@ -254,7 +250,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
     """Return variance and coefficients (size,), by standardized variables: chains start near the prior's centre."""
-    pm, tensor = import_pymc()
+    pm, tensor = libraries("noise-aware inference")
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
     off = pm.Normal("coefficients_scaled", shape=size)
@@ -262,7 +258,7 @@ def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
 
 
 def _unknown_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     variance, own = _conjugate_prior(numbers, 1)
     return {"mean": pm.Deterministic("mean", own[0]), "variance": variance}
 
@@ -278,7 +274,7 @@ def _regression_numbers(model: LinearRegression) -> Numbers:
 
 
 def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, tensor = import_pymc()
+    pm, tensor = libraries("noise-aware inference")
     variance, own = _conjugate_prior(numbers, width + 1)
     middles, halves, size = numbers["middles"], numbers["halves"], numbers["feature_scale"]
     spread = tensor.diag(size * pm.HalfNormal("feature_scale_scaled", shape=width))
@@ -297,21 +293,16 @@ def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
     }
 
 
-def _moment_constants(model: Any) -> Numbers:
-    own = model.moments
-    numbers = {"middles": own.middles, "units": own.units, "radius": own.radius, "weights": own.weights}
-    return {"nodes": _nodes(len(own.bounds)), **numbers}
+def _moments(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.moments import NoisyMoments
+
+    return NoisyMoments(name, **parameters, **given)
 
 
-@cache
-def _nodes(width: int) -> FloatArray:
-    """Return quasi-random nodes for N(0, I), shape (_NODES, width), with exact first three moments."""
-    from scipy.stats import norm, qmc
+def _regression_moments(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments
 
-    even = qmc.Sobol(width, scramble=False).random(_NODES // 2) + 1.0 / _NODES
-    points = norm.ppf(even)
-    points = np.concatenate([points, -points])
-    return np.asarray(points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / len(points))).T)
+    return NoisyRegressionMoments(name, **parameters, **given)
 
 
 def _fields(*names: str) -> Callable[[Any], Numbers]:
@@ -340,36 +331,39 @@ _SPECS: dict[type, ModelSpec] = {
         parameters={"rate": 0},
         prior_numbers=_fields("shape", "rate"),
         prior=_gamma_prior,
-        constants=lambda model: {"upper": model.upper, "counts": np.arange(model.upper)},
-        distribution=_by_central_limit(terms.clipped_poisson),
+        constants=lambda model: {"lower": 0.0, "upper": model.upper},
+        distribution=_sum_of(lambda pm, rate: pm.Poisson.dist(rate)),
+        exact=_sum_is_exact(whole=True),
     ),
     GammaExponential: ModelSpec(
         parameters={"rate": 0},
         prior_numbers=_fields("shape", "rate"),
         prior=_gamma_prior,
-        constants=_fields("upper"),
-        distribution=_by_central_limit(terms.clipped_exponential),
+        constants=lambda model: {"lower": 0.0, "upper": model.upper},
+        distribution=_sum_of(lambda pm, rate: pm.Exponential.dist(rate)),
+        exact=_sum_is_exact(whole=False),
     ),
     NormalKnownVariance: ModelSpec(
         parameters={"mean": 0},
         prior_numbers=lambda model: {"mean": model.mean, "deviation": model.variance**0.5},
         prior=_normal_prior,
         constants=_normal_constants,
-        distribution=_by_central_limit(terms.clipped_normal),
+        distribution=_sum_of(lambda pm, mean, deviation: pm.Normal.dist(mean, deviation)),
+        exact=_sum_is_exact(whole=False),
     ),
     NormalUnknownVariance: ModelSpec(
         parameters={"mean": 0, "variance": 0},
         prior_numbers=_conjugate_numbers,
         prior=_unknown_prior,
-        constants=_moment_constants,
-        distribution=_by_central_limit(terms.normal_moments),
+        constants=_fields("bounds"),
+        distribution=_moments,
     ),
     LinearRegression: ModelSpec(
         parameters={"coefficients": 1, "intercept": 0, "variance": 0, "feature_mean": 1, "feature_root": 2},
         width=lambda model: len(model.feature_bounds),
         prior_numbers=_regression_numbers,
         prior=_regression_prior,
-        constants=_moment_constants,
-        distribution=_by_central_limit(terms.regression_moments),
+        constants=_fields("feature_bounds", "target_bounds"),
+        distribution=_regression_moments,
     ),
 }
