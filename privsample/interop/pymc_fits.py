@@ -4,7 +4,6 @@ The structure determines the graph: the model, the family of the noise, whether 
 of categories or features. Data, sizes, scales, bounds and prior parameters are inserted for each fit.
 """
 
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -46,7 +45,7 @@ def fit(model: Any, release: Any, *, draws: int, tune: int, chains: int, rng: np
         built, words = _graph(structure, numbers)
         return run(built, draws=draws, tune=tune, chains=chains, rng=rng), words
     with quiet():
-        compiled, words = _compiled(structure)
+        compiled, words = _compiled(structure, numbers)
         trace = import_module("nutpie").sample(
             compiled.with_data(**numbers),
             draws=draws,
@@ -59,11 +58,18 @@ def fit(model: Any, release: Any, *, draws: int, tune: int, chains: int, rng: np
     return complete_trace(trace, draws, chains), words
 
 
-@lru_cache(maxsize=32)  # compiling takes seconds; the function is pure and its result is never modified
-def _compiled(structure: Structure) -> tuple[Any, str]:
-    """Compile the graph of the structure and its gradient by nutpie; it contains no number of any release."""
-    built, words = _graph(structure, {name: np.ones(shape) for name, shape in structure.shapes})
-    return import_module("nutpie").compile_pymc_model(built), words
+_COMPILED: dict[Structure, tuple[Any, str]] = {}  # compiling takes seconds; what is kept is never modified
+_KEPT = 32
+
+
+def _compiled(structure: Structure, numbers: dict[str, FloatArray]) -> tuple[Any, str]:
+    """Compile the graph of the structure and its gradient by nutpie, once; all numbers in it are replaced for a fit."""
+    if structure not in _COMPILED:
+        built, words = _graph(structure, numbers)
+        while len(_COMPILED) >= _KEPT:
+            _COMPILED.pop(next(iter(_COMPILED)))
+        _COMPILED[structure] = import_module("nutpie").compile_pymc_model(built), words
+    return _COMPILED[structure]
 
 
 def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> tuple[Any, str]:
