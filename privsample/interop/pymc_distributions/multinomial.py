@@ -6,6 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.raise_op import Assert
+from pytensor.tensor.signal.conv import convolve1d
 
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.interop.pymc_distributions import noise as noises
@@ -133,7 +134,7 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
     found, scale_of = _scaled(log_masses(0, steps))
     for k in range(1, categories - 1):
         following, own = _scaled(log_masses(k, steps))
-        found = (found[..., :, None] * _toeplitz(following, half)).sum(axis=-2)
+        found = convolve1d(found, following, mode="full")[..., half : 3 * half + 1]
         largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
         found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
     last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
@@ -145,20 +146,6 @@ def _scaled(log_masses: Any) -> tuple[Any, Any]:
     """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
     largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), -1e300))
     return pt.exp(log_masses - largest[..., None]), largest
-
-
-def _toeplitz(row: Any, half: Any) -> Any:
-    """Return the matrices of entries row[half + j - i], and 0 outside of the row; i from the total, j to it.
-
-    The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
-    the gradient of fancy indexing would take a minute to compile.
-    """
-    size = 2 * half + 1
-    filled = pt.concatenate([row, pt.zeros_like(row)], axis=-1)
-    before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
-    wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
-    shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))
-    return pt.concatenate([shifted[..., half:size], shifted[..., size : size + half]], axis=-1)
 
 
 def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int) -> Any:
