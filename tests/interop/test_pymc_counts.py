@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 import privsample as ps
+from privsample.distributions.noise import noise_distribution
 from privsample.pymc import NoisyCount, NoisyMultinomial, NoisyPoisson, likelihood
 
 NOISES = [
@@ -26,7 +27,7 @@ def logp(variable, value):
 
 
 def noisy(family, scale):
-    return type(next(noise for noise in NOISES if noise.name == family))(scale)
+    return noise_distribution(family, scale)
 
 
 @every_noise
