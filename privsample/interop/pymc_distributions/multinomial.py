@@ -190,8 +190,8 @@ class NoisyMultinomial(NoisyDistribution):
     exact : bool, optional
         True to sum the hidden counts out, False for the central limit. None chooses by the cost.
     observed : array of shape (..., K), data or release, optional
-        The noisy counts; a release of `DirichletCategorical`; or a sequence of releases, or a mapping from the coords of the
-        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
+        The noisy counts; a release of `DirichletCategorical`; or a sequence of releases, or a mapping from the coords
+        of the first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
         `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
     dims : str or tuple of str, optional
         Names of the dimensions: of the groups, and of the categories.
