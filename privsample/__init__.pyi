@@ -143,6 +143,8 @@ from privsample.estimators.scoring import NoisyScore as NoisyScore
 from privsample.estimators.search import PrivateSearchCV as PrivateSearchCV
 from privsample.estimators.sgd import PrivateSGDClassifier as PrivateSGDClassifier
 from privsample.estimators.sgd import PrivateSGDRegressor as PrivateSGDRegressor
+from privsample.inference.infer import infer as infer
+from privsample.inference.infer import register_chain as register_chain
 from privsample.interop.dp_accounting import from_dp_event as from_dp_event
 from privsample.interop.dp_accounting import to_dp_event as to_dp_event
 from privsample.interop.pld import from_pld as from_pld

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from privsample import _decimals
+from privsample._progress import rich_bar
 from privsample.cli.errors import require
 from privsample.cli.options import terminal_width
 
@@ -189,20 +190,7 @@ def _shows_bar() -> bool:
 @contextmanager
 def _bar(wanted: bool | None) -> Iterator[Any]:
     require("rich", "cli", "showing progress")
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    console = Console(file=sys.stderr, force_terminal=wanted)
-    # Standard output is not redirected: rich would print it on standard error. The speed is averaged over an hour,
-    # because an item can take minutes.
-    with Progress(*columns, console=console, redirect_stdout=False, speed_estimate_period=3600.0) as bar:
+    with rich_bar(force_terminal=wanted) as bar:
         yield bar
 
 

@@ -1,0 +1,234 @@
+"""Chains over hidden records of one number, for models whose prior is conjugate to the records before clipping."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.inference.acceptance import NoiseAcceptance
+from privsample.inference.chains import Observation
+
+STARTS = 64  # states simulated from the prior, one of which becomes the first
+_SHIFTS = 3  # moves of the parameter with the records in each sweep
+_TARGET = 0.44  # acceptance rate to which the step of one parameter is tuned
+_LEAST = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
+
+
+class Step:
+    """The step size of a random walk, tuned to an acceptance rate by stochastic approximation.
+
+    Parameters
+    ----------
+    size : float
+        The first step size, > 0.
+    target : float, default 0.44
+        The acceptance rate.
+    """
+
+    def __init__(self, size: float, target: float = _TARGET) -> None:
+        self.size, self.target, self._count = size, target, 0
+
+    def tune(self, log_ratio: float) -> None:
+        """Move the step size towards the target, given the log ratio of one proposal; call it while tuning only."""
+        self._count += 1
+        probability = float(np.exp(min(log_ratio, 0.0))) if log_ratio == log_ratio else 0.0
+        self.size *= float(np.exp((probability - self.target) / self._count**0.6))
+
+
+class ConjugateRecords(ABC):
+    """A chain over a parameter and n records, given noisy sums of the clipped records.
+
+    A sweep draws the parameter given the records, offers a new record to each position, and moves the parameter
+    together with all records (inference.md, sections 1 to 3).
+
+    Parameters
+    ----------
+    observation : Observation
+        The model, the number of records, the noise and the noisy copies of the sum.
+    """
+
+    description = "exact: data augmentation with conjugate records"
+
+    def __init__(self, observation: Observation) -> None:
+        self.model: Any = observation.model
+        self.n, self.bounds = observation.n, (self.model.domain.low, self.model.domain.high)
+        self.acceptance = NoiseAcceptance(observation.noise, observation.observed)
+        self.theta, self.x, self.contributions = 1.0, np.zeros(self.n), np.zeros((self.n, 1))
+        self.step = Step(1.0)
+
+    @abstractmethod
+    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
+        """Draw the records before clipping, shape (n,)."""
+
+    @abstractmethod
+    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
+        """The records under the parameter `new`, if their non-centred coordinates stay; shape (n,)."""
+
+    @abstractmethod
+    def unconstrain(self, theta: FloatArray) -> FloatArray:
+        """Map the parameter to the real line."""
+
+    @abstractmethod
+    def constrain(self, z: float) -> tuple[float, float]:
+        """The parameter at a real number, and the log of its derivative there."""
+
+    def start(self, rng: np.random.Generator) -> None:
+        """Draw states from the prior, and choose one of them by the density of the noise."""
+        thetas = np.maximum(self.model.prior.sample(STARTS, rng), _LEAST) if self._positive else self._prior_draws(rng)
+        states = [self.simulate(float(theta), rng) for theta in thetas[: max(2, min(STARTS, 2_000_000 // self.n))]]
+        sums = np.array([self._clipped(x).sum() for x in states])
+        chosen = choose_start(self.acceptance, sums[:, None], rng)
+        self.theta, self.x = float(thetas[chosen]), states[chosen]
+        self.contributions = self._clipped(self.x)
+        self.step = Step(max(float(np.std(self.unconstrain(thetas))), 1e-6))
+
+    _positive = True
+
+    def _prior_draws(self, rng: np.random.Generator) -> FloatArray:
+        return self.model.prior.sample(STARTS, rng)
+
+    def _clipped(self, x: FloatArray) -> FloatArray:
+        """The contributions of records to the statistic, shape (n, 1)."""
+        return np.clip(x, *self.bounds)[:, None]
+
+    def sweep(self, rng: np.random.Generator, *, tuning: bool) -> float:
+        """Draw the parameter given the records, offer new records, then move the parameter with the records."""
+        drawn = float(self.model.posterior(self.x.sum(), self.n).sample(1, rng)[0])
+        self.theta = max(drawn, _LEAST) if self._positive else drawn
+        proposed = self.simulate(self.theta, rng)
+        moves = self.acceptance.offer(self.contributions, self._clipped(proposed), rng)
+        np.copyto(self.x, proposed, where=moves.accepted)
+        for _ in range(_SHIFTS):
+            self._shift(rng, tuning=tuning)
+        return moves.rate
+
+    def _shift(self, rng: np.random.Generator, *, tuning: bool) -> None:
+        """Move the parameter by a random walk, and the records with it (inference.md, section 3)."""
+        z = float(self.unconstrain(np.asarray(self.theta)))
+        (new, slope), (_, old_slope) = self.constrain(z + self.step.size * rng.standard_normal()), self.constrain(z)
+        x = self.move(new, rng)
+        contributions = self._clipped(x)
+        prior = self.model.prior
+        log_ratio = float(prior.log_density(np.asarray(new)) - prior.log_density(np.asarray(self.theta)))
+        log_ratio += slope - old_slope
+        log_ratio += self.acceptance.log_ratio(self.contributions.sum(axis=0), contributions.sum(axis=0))
+        if log_ratio > -rng.standard_exponential():
+            self.theta, self.x, self.contributions = new, x, contributions
+        if tuning:
+            self.step.tune(log_ratio)
+
+    def parameters(self) -> dict[str, FloatArray]:
+        """The current parameter under its name."""
+        return {self.model.parameter: np.asarray(self.theta)}
+
+
+def choose_start(acceptance: NoiseAcceptance, sums: FloatArray, rng: np.random.Generator) -> int:
+    """Choose one of several statistics, shape (states, coordinates), with weights that grow with the noise density.
+
+    A state from the prior may be thousands of noise scales away from the release, and a chain would take as many sweeps
+    to come near. The square root of the density keeps the starts of the chains further apart than the posterior.
+    """
+    logs = 0.5 * np.array([acceptance.log_ratio(sums[0], one) for one in sums])
+    logs[~np.isfinite(logs)] = -np.inf
+    weights = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.ones(len(logs))
+    return int(rng.choice(len(weights), p=weights / weights.sum()))
+
+
+class _Positive:
+    """A parameter > 0, on the log scale."""
+
+    def unconstrain(self, theta: FloatArray) -> FloatArray:
+        """The logarithm."""
+        return np.log(theta)
+
+    def constrain(self, z: float) -> tuple[float, float]:
+        """The exponential function and the log of its derivative."""
+        z = min(max(z, -660.0), 700.0)
+        return float(np.exp(z)), z
+
+
+class ExponentialRecords(_Positive, ConjugateRecords):
+    """Waiting times: the products of rate and time are the non-centred coordinates."""
+
+    model: GammaExponential
+
+    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
+        """Exponential times."""
+        return rng.standard_exponential(self.n) / theta
+
+    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
+        """The times in the ratio of the rates."""
+        del rng
+        return self.x * (self.theta / new)
+
+
+class PoissonRecords(_Positive, ConjugateRecords):
+    """Counts: the points of Poisson processes of rate 1, of which a record counts those below the mean."""
+
+    model: GammaPoisson
+
+    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
+        """Poisson counts."""
+        return rng.poisson(theta, self.n).astype(np.float64)
+
+    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
+        """Counts with points added between two means, or thinned."""
+        if new > self.theta:
+            return self.x + rng.poisson(new - self.theta, self.n)
+        return rng.binomial(self.x.astype(np.int64), new / self.theta).astype(np.float64)
+
+
+class NormalRecords(ConjugateRecords):
+    """Normal records of known variance: the deviations from the mean are the non-centred coordinates."""
+
+    model: NormalKnownVariance
+    _positive = False
+
+    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
+        """Normal records."""
+        return theta + self.model.noise_variance**0.5 * rng.standard_normal(self.n)
+
+    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
+        """The records shifted by the change of the mean."""
+        del rng
+        return self.x + (new - self.theta)
+
+    def unconstrain(self, theta: FloatArray) -> FloatArray:
+        """The mean itself."""
+        return theta
+
+    def constrain(self, z: float) -> tuple[float, float]:
+        """The mean itself."""
+        return z, 0.0
+
+
+class BernoulliRecords(ConjugateRecords):
+    """Zeros and ones: uniform numbers are the non-centred coordinates, and a record is 1 where they are below theta."""
+
+    model: BetaBernoulli
+    _positive = False
+
+    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
+        """Zeros and ones."""
+        return (rng.random(self.n) < theta).astype(np.float64)
+
+    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
+        """Records changed where the uniform number lies between the two proportions."""
+        changed = rng.random(self.n)
+        if new > self.theta:
+            return np.maximum(self.x, changed * (1.0 - self.theta) < new - self.theta)
+        return self.x * (changed * self.theta < new)
+
+    def unconstrain(self, theta: FloatArray) -> FloatArray:
+        """The logit."""
+        return special.logit(np.clip(theta, 1e-300, 1.0 - 1e-16))
+
+    def constrain(self, z: float) -> tuple[float, float]:
+        """The logistic function and the log of its derivative."""
+        return float(special.expit(z)), float(special.log_expit(z) + special.log_expit(-z))

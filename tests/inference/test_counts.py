@@ -1,0 +1,457 @@
+"""Chains of counts: moves against transition matrices, posteriors against enumeration, and mutants that must fail."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsample import (
+    BetaBernoulli,
+    DirichletCategorical,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GammaPoisson,
+    GaussianNoise,
+    LaplaceNoise,
+)
+from privsample.distributions.noise import Noise
+from privsample.inference import count_moves as moves
+from privsample.inference.chains import Observation
+from privsample.inference.counts import CountChain
+
+NOISES = [
+    LaplaceNoise(scale=2.0),
+    GaussianNoise(noise_std=2.0),
+    DiscreteLaplaceNoise(scale=2.0),
+    DiscreteGaussianNoise(noise_std=2.0),
+]
+each_noise = pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+SCALE, SEEN, THETA = 1.1, np.array([1.2, 3.9, -0.4]), np.array([0.5, 0.3, 0.2])
+ALPHA = np.array([0.7, 1.5, 0.4])
+SIZES = np.log(np.array([1.0, 2.0, 4.0, 4.0, 3.0, 2.0, 1.0]))  # N = 0..6, not normalized
+
+
+class OwnNoise(Noise):
+    """Laplace noise as a class of another package."""
+
+    __slots__ = ()
+    name, integer_valued, scale_parameter, variance = "own", False, SCALE, 2 * SCALE**2
+    log_mass = staticmethod(LaplaceNoise(scale=SCALE).log_mass)
+    log_tail = staticmethod(LaplaceNoise(scale=SCALE).log_tail)
+    quantile_bound = staticmethod(LaplaceNoise(scale=SCALE).quantile_bound)
+    sample = staticmethod(LaplaceNoise(scale=SCALE).sample)
+
+
+def states(size):
+    return [s for s in itertools.product(range(size + 1), repeat=3) if sum(s) == size]
+
+
+def log_noise(state):
+    return -np.abs(SEEN - np.array(state)).sum() / SCALE
+
+
+def log_counts(state, collapsed):
+    """Log probability of counts given their sum."""
+    if collapsed:
+        return stats.dirichlet_multinomial.logpmf(state, ALPHA, sum(state))
+    return stats.multinomial.logpmf(state, sum(state), THETA)
+
+
+def added(state, m, collapsed):
+    """Probabilities of the states after m records are added."""
+    found = {}
+    for extra in states(m):
+        share = ALPHA + np.array(state)
+        chance = (
+            stats.dirichlet_multinomial.pmf(extra, share, m) if collapsed else stats.multinomial.pmf(extra, m, THETA)
+        )
+        found[tuple(np.add(state, extra))] = float(chance)
+    return found
+
+
+def removed(state, m):
+    """Probabilities of the states after m uniformly random records are removed."""
+    return {
+        tuple(np.subtract(state, less)): math.prod(math.comb(a, b) for a, b in zip(state, less, strict=True))
+        / math.comb(sum(state), m)
+        for less in states(m)
+        if all(a >= b for a, b in zip(state, less, strict=True))
+    }
+
+
+def block_row(state, m, collapsed):
+    """Row of the transition matrix of a block of m records; also the least acceptance probability."""
+    row, least = {state: 0.0}, 1.0
+    for rest, chance in removed(state, m).items():
+        for end, more in added(rest, m, collapsed).items():
+            accept = min(1.0, math.exp(log_noise(end) - log_noise(state)))
+            least = min(least, accept)
+            row[end] = row.get(end, 0.0) + chance * more * accept
+            row[state] += chance * more * (1 - accept)
+    return row, least
+
+
+def pair_row(state, first, second, m, collapsed):
+    """Row of a block of m records of two categories, with the other counts fixed."""
+    row, both = {state: 0.0}, state[first] + state[second]
+    m = min(m, both)
+    if m == 0:
+        return {state: 1.0}
+    for out in range(m + 1):
+        chance = stats.hypergeom.pmf(out, both, state[first], m)
+        left = state[first] - out, state[second] - (m - out)
+        for back in range(m + 1):
+            a, b = ALPHA[first] + left[0], ALPHA[second] + left[1]
+            p = THETA[first] / (THETA[first] + THETA[second])
+            more = stats.betabinom.pmf(back, m, a, b) if collapsed else stats.binom.pmf(back, m, p)
+            if not chance * more > 0:
+                continue
+            end = list(state)
+            end[first], end[second] = left[0] + back, left[1] + m - back
+            accept = min(1.0, math.exp(log_noise(end) - log_noise(state)))
+            row[tuple(end)] = row.get(tuple(end), 0.0) + chance * more * accept
+            row[state] += chance * more * (1 - accept)
+    return row
+
+
+def resize_row(state, m, collapsed):
+    """Row of a birth or death of m records, each with probability one half, for N <= 6."""
+    row, size = {state: 0.0}, sum(state)
+    for sign, ends in ((1, added(state, m, collapsed)), (-1, removed(state, m) if m <= size else {})):
+        if not 0 <= size + sign * m < len(SIZES):
+            row[state] += 0.5
+            continue
+        for end, chance in ends.items():
+            ratio = SIZES[size + sign * m] - SIZES[size] + log_noise(end) - log_noise(state)
+            accept = min(1.0, math.exp(ratio))
+            row[end] = row.get(end, 0.0) + 0.5 * chance * accept
+            row[state] += 0.5 * chance * (1 - accept)
+    return row
+
+
+def walk_row(state, category, m, collapsed):
+    """Row of a random walk on one count, for N <= 6: accepted by the whole target."""
+    row = {state: 0.0}
+    for sign in (1, -1):
+        end = list(state)
+        end[category] += sign * m
+        if end[category] < 0 or sum(end) >= len(SIZES):
+            row[state] += 0.5
+            continue
+        ratio = log_target(tuple(end), collapsed) - log_target(state, collapsed)
+        accept = min(1.0, math.exp(ratio))
+        row[tuple(end)] = row.get(tuple(end), 0.0) + 0.5 * accept
+        row[state] += 0.5 * (1 - accept)
+    return row
+
+
+def log_target(state, collapsed):
+    return SIZES[sum(state)] + log_counts(state, collapsed) + log_noise(state)
+
+
+def matrix(rows, space):
+    place = {state: i for i, state in enumerate(space)}
+    whole = np.zeros((len(space), len(space)))
+    for state, row in rows.items():
+        for end, chance in row.items():
+            whole[place[state], place[end]] += chance
+    return whole
+
+
+def stationary(log_weights):
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    return weights / weights.sum()
+
+
+ALL = [state for size in range(7) for state in states(size)]
+
+
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_the_posterior_is_stationary_for_every_move(collapsed):
+    fixed = stationary([log_counts(s, collapsed) + log_noise(s) for s in states(5)])
+    for m in (1, 2, 3, 5):
+        kernel = matrix({s: block_row(s, m, collapsed)[0] for s in states(5)}, states(5))
+        assert kernel.sum(axis=1) == pytest.approx(np.ones(21), abs=1e-14)
+        assert np.abs(fixed @ kernel - fixed).max() < 1e-14
+        kernel = matrix({s: pair_row(s, 2, 0, m, collapsed) for s in states(5)}, states(5))
+        assert np.abs(fixed @ kernel - fixed).max() < 1e-14
+    free = stationary([log_target(s, collapsed) for s in ALL])
+    for m in (1, 2, 4):
+        for rows in (
+            {s: resize_row(s, m, collapsed) for s in ALL},
+            {s: walk_row(s, 1, m, collapsed) for s in ALL},
+        ):
+            kernel = matrix(rows, ALL)
+            assert kernel.sum(axis=1) == pytest.approx(np.ones(len(ALL)), abs=1e-14)
+            assert np.abs(free @ kernel - free).max() < 1e-14
+
+
+def test_a_single_record_moves_with_at_least_the_guaranteed_probability():
+    least = min(block_row(s, 1, False)[1] for s in states(5))
+    assert least == pytest.approx(0.16232061, abs=1e-8) == pytest.approx(math.exp(-2 / SCALE))
+    weights = stationary([log_counts(s, False) + log_noise(s) for s in states(5)])
+    mean = weights @ np.array(states(5))
+    assert mean == pytest.approx([1.572620377, 3.053101612, 0.374278011], abs=1e-9)
+
+
+def run(rng, move, state, *, size, first=0, second=1, collapsed, observed=SEEN[None, :], log_size=SIZES):
+    """One move of the compiled code from a state."""
+    share = ALPHA if collapsed else THETA
+    plan = np.array([move]), np.array([first]), np.array([second]), np.array([size])
+    counts = np.array(state)
+    suffix = np.cumsum(share[::-1])[::-1].copy()
+    guess = np.array([0.2, 0.5, 0.3])
+    seen = np.ones(len(state), np.bool_)
+    moves.run_moves(rng, *plan, counts, share, suffix, collapsed, guess, log_size, observed, seen, moves.LAPLACE, SCALE)
+    return tuple(int(k) for k in counts)
+
+
+def chi_square(row, ends):
+    """P-value of the end states of independent moves, rare ones pooled."""
+    assert set(ends) <= {end for end, chance in row.items() if chance > 0}
+    expected = np.array([chance * len(ends) for chance in row.values()])
+    found = np.array([ends.count(end) for end in row], dtype=float)
+    rare = expected < 10
+    found = np.append(found[~rare], found[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    used = expected > 1e-9
+    return stats.chisquare(found[used], expected[used]).pvalue
+
+
+STATE = (1, 3, 1)
+MOVES = {
+    "one record": (moves.BLOCK, 0.1, 1, lambda c: block_row(STATE, 1, c)[0]),
+    "three records": (moves.BLOCK, 5.0, 1, lambda c: block_row(STATE, 3, c)[0]),
+    "all records": (moves.BLOCK, 1e9, 1, lambda c: block_row(STATE, 5, c)[0]),
+    "one of a pair": (moves.PAIR, 0.1, 1, lambda c: pair_row(STATE, 0, 1, 1, c)),
+    "all of a pair": (moves.PAIR, 1e9, 2, lambda c: pair_row(STATE, 0, 2, 2, c)),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("collapsed", [False, True])
+@pytest.mark.parametrize("name", MOVES)
+def test_the_code_moves_as_the_matrices_say(name, collapsed, rng, alpha):
+    move, size, second, row = MOVES[name]
+    ends = [run(rng, move, STATE, size=size, second=second, collapsed=collapsed) for _ in range(20_000)]
+    assert chi_square(row(collapsed), ends) > alpha
+    wrong = [run(rng, move, STATE, size=size, second=second, collapsed=not collapsed) for _ in range(20_000)]
+    assert chi_square(row(collapsed), wrong) < 1e-9
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("collapsed", [False, True])
+@pytest.mark.parametrize("name", ["resize", "walk"])
+def test_the_code_adds_and_removes_as_the_matrices_say(name, collapsed, rng, alpha):
+    least = 1.0
+    for state in ((1, 3, 1), (1, 1, 0), (0, 0, 1)):
+        row = resize_row(state, 2, collapsed) if name == "resize" else walk_row(state, 1, 2, collapsed)
+        move = moves.RESIZE if name == "resize" else moves.WALK
+        signs = rng.choice([-1.5, 1.5], size=10_000)
+        ends = [run(rng, move, state, size=sign, first=1, second=2, collapsed=collapsed) for sign in signs]
+        assert chi_square(row, ends) > alpha / 3
+        unequal = [
+            run(rng, move, state, size=sign, first=1, second=2, collapsed=collapsed, log_size=-2 * SIZES)
+            for sign in signs
+        ]
+        least = min(least, chi_square(row, unequal))
+    assert least < 1e-9
+
+
+def observation(model, n, noise, observed, size_prior=None):
+    return Observation(model=model, n=n, noise=noise, observed=np.asarray(observed, dtype=float), size_prior=size_prior)
+
+
+def sampled(chain, rng, *, sweeps, tune=300):
+    """Parameters and counts after each sweep."""
+    chain.start(rng)
+    for _ in range(tune):
+        chain.sweep(rng, tuning=True)
+    found = []
+    for _ in range(sweeps):
+        chain.sweep(rng, tuning=False)
+        found.append((chain.parameters(), chain.counts.copy()))
+    return found
+
+
+def z_score(values, truth, batches=50):
+    """Standardized difference of a mean of dependent draws from the truth, by means of batches."""
+    means = np.array([batch.mean(axis=0) for batch in np.array_split(np.asarray(values, dtype=float), batches)])
+    return np.abs(means.mean(axis=0) - truth) / np.maximum(means.std(axis=0, ddof=1) / batches**0.5, 1e-12)
+
+
+def enumerated(alpha, noise, observed, sizes):
+    """Posterior means of proportions, their squares and N, by enumeration of all counts; log weights of N in sizes."""
+    logs, theta, square, total = [], [], [], []
+    for n, log_size in sizes.items():
+        for state in itertools.product(range(n + 1), repeat=len(alpha)):
+            if sum(state) != n:
+                continue
+            counts = np.array(state)
+            log_noise = sum(noise.log_mass(copy - counts).sum() for copy in observed)
+            logs.append(log_size + stats.dirichlet_multinomial.logpmf(counts, alpha, n) + log_noise)
+            a, total_alpha = alpha + counts, sum(alpha) + n
+            theta.append(a / total_alpha)
+            square.append(a * (a + 1) / (total_alpha * (total_alpha + 1)))
+            total.append(n)
+    weights = stationary(logs)
+    return weights @ np.array(theta), weights @ np.array(square), weights @ np.array(total)
+
+
+RARE = np.array([2.0, 1.0, 0.1])
+
+
+@pytest.mark.statistical
+@each_noise
+@pytest.mark.parametrize("collapsed", [True, False])
+def test_a_rare_category_against_enumeration(noise, collapsed, rng, alpha):
+    model, observed = DirichletCategorical(alpha=tuple(RARE)), np.array([[17.0, 3.0, -2.0], [11.0, 7.0, 3.0]])
+    mean, square, _ = enumerated(RARE, noise, observed, {20: 0.0})
+    chain = CountChain(observation(model, 20, noise, observed), collapsed=collapsed)
+    theta = np.array([found["theta"] for found, _ in sampled(chain, rng, sweeps=6000)])
+    limit = stats.t.isf(alpha / 12, 49)
+    assert (z_score(theta, mean) < limit).all()
+    assert (z_score(theta**2, square) < limit).all()
+    wrong = observation(model, 20, noise, observed[:1])  # a copy is forgotten
+    theta = np.array([found["theta"] for found, _ in sampled(CountChain(wrong, collapsed=collapsed), rng, sweeps=6000)])
+    assert z_score(theta**2, square).max() > limit
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("noise", [LaplaceNoise(scale=SCALE), OwnNoise()], ids=["compiled", "own"])
+@pytest.mark.parametrize("collapsed", [True, False])
+def test_an_unknown_number_of_records_against_enumeration(noise, collapsed, rng, alpha):
+    model, observed = DirichletCategorical(alpha=tuple(ALPHA)), np.array([SEEN])
+    mean, square, size = enumerated(ALPHA, noise, observed, dict(enumerate(SIZES)))
+    chain = CountChain(observation(model, 5, noise, observed, SIZES), collapsed=collapsed)
+    draws = [found for found, _ in sampled(chain, rng, sweeps=4000)]
+    theta, n = np.array([found["theta"] for found in draws]), np.array([found["n"] for found in draws])
+    limit = stats.t.isf(alpha / 14, 49)
+    assert (z_score(theta, mean) < limit).all()
+    assert (z_score(theta**2, square) < limit).all()
+    assert z_score(n, size) < limit
+    chain = CountChain(observation(model, 5, noise, observed, 2 * SIZES), collapsed=collapsed)
+    n = np.array([found["n"] for found, _ in sampled(chain, rng, sweeps=4000)])
+    assert z_score(n, size) > limit
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n", [10, 10**6, 10**9])
+def test_zeros_and_ones_have_the_exact_posterior(n, rng, alpha):
+    model, noise = BetaBernoulli(2.0, 3.0), GaussianNoise(noise_std=max(2.0, n**0.5 / 3))
+    observed = np.round(np.array([0.3, 0.31]) * n)
+    exact = model.noise_aware(n, noise, observed).distribution
+    draws = np.array(
+        [found["theta"] for found, _ in sampled(CountChain(observation(model, n, noise, observed)), rng, sweeps=4000)]
+    )
+    limit = stats.t.isf(alpha / 4, 49)
+    assert draws.shape == (4000,)
+    assert z_score(draws, exact.mean) < limit
+    assert z_score((draws - exact.mean) ** 2, exact.variance) < limit
+    assert z_score(draws + 0.5 * exact.variance**0.5, exact.mean) > limit
+
+
+@pytest.mark.statistical
+def test_an_unknown_number_of_zeros(rng, alpha):
+    """Only the ones were counted; the zeros are known by the prior of N alone."""
+    model, noise, sizes = BetaBernoulli(1.0, 2.0), LaplaceNoise(scale=3.0), stats.poisson(60).logpmf(np.arange(151))
+    s, n = np.meshgrid(np.arange(151), np.arange(151))
+    logs = np.where(
+        s <= n, stats.betabinom.logpmf(s, np.maximum(n, 1), 1, 2) + sizes[n] + noise.log_mass(20.0 - s), -np.inf
+    )
+    logs[0] = np.where(s[0] == 0, sizes[0] + noise.log_mass(20.0), -np.inf)
+    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    chain = CountChain(observation(model, 60, noise, [20.0], sizes))
+    draws = [found for found, _ in sampled(chain, rng, sweeps=5000)]
+    limit = stats.t.isf(alpha / 6, 49)
+    assert z_score(np.array([found["n"] for found in draws]), (weights * n).sum()) < limit
+    truth = (weights * (1 + s) / (3 + n)).sum()
+    theta = np.array([found["theta"] for found in draws])
+    assert z_score(theta, truth) < limit
+    assert z_score(theta, truth * 1.1) > limit
+
+
+def test_log_rising_against_fifty_digits():
+    with mp.workdps(50):
+        for x in (1e-3, 0.7, 3.0, 15.9, 17.0, 1e6 + 0.25, 1e9, 1e15):
+            for m in (0, 1, 7, 30, 1000, 10**6, 10**9):
+                truth = mp.loggamma(mp.mpf(x) + m) - mp.loggamma(mp.mpf(x))
+                assert moves.log_rising(x, m) == pytest.approx(float(truth), rel=1e-14, abs=1e-14)
+
+
+@pytest.mark.statistical
+def test_a_random_subset_is_hypergeometric(rng, alpha):
+    pool, m, draws = np.array([3, 40, 0, 57]), 37, 20_000
+    found = np.empty((draws, 4), np.int64)
+    for i in range(draws):
+        rest = pool.copy()
+        moves.take(rng, m, rest, found[i])
+        assert (rest + found[i] == pool).all()
+        assert found[i].sum() == m
+    for k in range(4):
+        truth = stats.hypergeom(100, pool[k], m)
+        row = {s: float(truth.pmf(s)) for s in range(pool[k] + 1)}
+        if pool[k]:
+            assert chi_square(row, found[:, k].tolist()) > alpha / 4
+    wrong = {s: float(stats.binom(40, m / 100).pmf(s)) for s in range(41)}
+    assert chi_square(wrong, found[:, 1].tolist()) < 1e-9
+
+
+@pytest.mark.statistical
+def test_a_subset_of_a_thousand_million(rng, alpha):
+    pool, m = np.array([10**9, 2 * 10**8, 500]), 3 * 10**8
+    taken = np.empty((4000, 3), np.int64)
+    for each in taken:
+        moves.take(rng, m, pool.copy(), each)
+    assert (taken.sum(axis=1) == m).all()
+    for k in range(3):
+        truth = stats.hypergeom(int(pool.sum()), int(pool[k]), m)
+        z = (taken[:, k] - truth.mean()) / truth.std()
+        assert abs(z.mean()) * 4000**0.5 < stats.norm.isf(alpha / 12)
+        assert abs((z**2).mean() - 1) * 2000**0.5 < 1.5 * stats.norm.isf(alpha / 12)
+
+
+def test_many_categories_and_many_records(rng):
+    width, n = 1000, 10**9
+    truth = rng.multinomial(n, rng.dirichlet(np.full(width, 0.5)))
+    noise = DiscreteGaussianNoise(noise_std=50.0)
+    model = DirichletCategorical(alpha=(0.5,) * width)
+    chain = CountChain(observation(model, n, noise, truth + noise.sample((2, width), rng)))
+    found = sampled(chain, rng, sweeps=10, tune=20)
+    theta, counts = np.array([x["theta"] for x, _ in found]), np.array([x for _, x in found])
+    assert (counts.sum(axis=1) == n).all()
+    assert (counts >= 0).all()
+    assert theta.sum(axis=1) == pytest.approx(np.ones(10))
+    assert np.abs(counts - truth).max() < 12 * 50
+
+
+@each_noise
+def test_chains_start_at_possible_counts(noise, rng):
+    for seen in ([[-50.0, 3.0, 400.0]], [[0.0, 0.0, 0.0]], [[1e9, 5.0, 7.0]]):
+        model = DirichletCategorical(alpha=(1, 1, 1))
+        chain = CountChain(observation(model, 20, noise, seen))
+        for _ in range(20):
+            chain.start(rng)
+            assert chain.counts.sum() == 20
+            assert (chain.counts >= 0).all()
+        assert 0 <= chain.sweep(rng, tuning=True) <= 1
+        sizes = np.array([-np.inf, 0.0, -np.inf, 0.0])
+        chain = CountChain(observation(model, 20, noise, seen, sizes))
+        chain.start(rng)
+        for _ in range(50):
+            chain.sweep(rng, tuning=True)
+            assert float(chain.parameters()["n"]) in {1.0, 3.0}
+
+
+def test_wrong_releases_are_refused(rng):
+    noise = DiscreteLaplaceNoise(scale=2.0)
+    with pytest.raises(TypeError, match="must be categories, or zeros and ones, got the model GammaPoisson"):
+        CountChain(observation(GammaPoisson(shape=2, rate=1, upper=5), 20, noise, [3.0]))
+    with pytest.raises(TypeError, match="fractional records have no likelihood"):
+        CountChain(observation(BetaBernoulli(1, 1, fractional=True), 20, noise, [3.0]))
+    chain = CountChain(observation(BetaBernoulli(1, 1), 20, noise, [3.5]))
+    with pytest.raises(ValueError, match="no counts near the released ones are possible"):
+        chain.start(rng)
