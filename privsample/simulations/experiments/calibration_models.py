@@ -1,4 +1,4 @@
-"""Models whose posteriors are calibrated by simulation: priors as functions of normal scores, bounds, and simulated sums.
+"""Models whose posteriors are calibrated by simulation: priors as functions of normal scores, bounds, simulated sums.
 
 Simulations are NumPy's and the models' own, so they share no code with the likelihoods that they test.
 """
@@ -32,7 +32,7 @@ DELTA = 1e-5  # of Gaussian noise
 class CalibratedModel(NamedTuple):
     """A model with its prior, for calibration by simulation.
 
-    `model` is the model whose bounds clip a share of the records, `width` the number of normal scores of its parameters,
+    `model` is the model whose bounds clip a share of the records, `width` the number of normal scores of parameters,
     `parameters` the function from scores, (simulations, width), to parameters, and `sides` the coordinate of the
     statistic that grows with each parameter.
     """
@@ -62,9 +62,7 @@ class Simulations(NamedTuple):
     released: FloatArray
 
 
-def simulate(
-    case: CalibratedModel, mechanism: NoisyStatistics, size: int, rng: np.random.Generator
-) -> Simulations:
+def simulate(case: CalibratedModel, mechanism: NoisyStatistics, size: int, rng: np.random.Generator) -> Simulations:
     """Simulate parameters, records, their clipped statistic, and its noise."""
     model, n = mechanism.model, mechanism.n
     scores = rng.standard_normal((size, case.width))
@@ -200,9 +198,7 @@ def _survey(_clipped: float) -> DirichletCategorical:
 
 
 MODELS = (
-    CalibratedModel(
-        "binary", lambda _: BetaBernoulli(alpha=2, beta=3), "discrete laplace", 1, _beta, bounded=False
-    ),
+    CalibratedModel("binary", lambda _: BetaBernoulli(alpha=2, beta=3), "discrete laplace", 1, _beta, bounded=False),
     CalibratedModel(
         "two categories",
         lambda _: DirichletCategorical(alpha=(2.0, 3.0)),

@@ -1,7 +1,7 @@
 """An exact test that numbers are uniform on [0, 1], and the envelope of their empirical distribution function.
 
-Säilynoja, Bürkner and Vehtari 2022; docs/notes/calibration.md, section 3. A sample is rejected at a level exactly if its
-empirical distribution function leaves the envelope of that level.
+Säilynoja, Bürkner and Vehtari 2022; docs/notes/calibration.md, section 3. A sample is rejected at a level exactly if
+its empirical distribution function leaves the envelope of that level.
 """
 
 import numpy as np
