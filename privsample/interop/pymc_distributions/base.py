@@ -1,25 +1,35 @@
 """What all noisy statistics share: the random variable, and the distribution that adds it to a PyMC model."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from pymc import Continuous
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
-from pymc.distributions.shape_utils import implicit_size_from_params, rv_size_is_none
+from pymc.distributions.shape_utils import (
+    convert_shape,
+    convert_size,
+    find_size,
+    implicit_size_from_params,
+    rv_size_is_none,
+    shape_from_dims,
+)
 from pymc.logprob.abstract import _logprob
 from pymc.pytensorf import normalize_rng_param
 from pytensor.tensor.random.utils import normalize_size_param
 
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor
+from privsample.interop.pymc_distributions.checks import check_observed, check_shapes, known_dims
+from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, tensor_of
+from privsample.interop.pymc_distributions.releases import registered, released
 
-SUMMED = "exact: the hidden count is summed out"
 LIMIT = "central limit: the statistic of the records is taken to be normal"
+LATENT = f"{LIMIT}, given the latent variances of the Laplace noise"
 
 
-class NoisyRV(SymbolicRandomVariable):
+class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
     """A hidden statistic of records plus noise; the parameters of the records come first, the noise scale last.
 
     A subclass defines `extended_signature`, `_print_name`, `hidden`, `log_density` and `mean`. `settings` holds what
@@ -40,8 +50,8 @@ class NoisyRV(SymbolicRandomVariable):
         rng, size = normalize_rng_param(rng), normalize_size_param(size)
         batch = implicit_size_from_params(*tensors, ndims_params=cls.ndims_params) if rv_size_is_none(size) else size
         between, statistic = cls.hidden(rng, batch, *tensors[:-1], **settings)
-        drawn = cls.noise_shape(batch, *tensors[:-1])
-        following, noise = noises.draw(settings["family"], tensors[-1], drawn, between)
+        scale = pt.shape_padright(tensors[-1], cls.ndim_supp - cls.ndims_params[-1])
+        following, noise = noises.draw(settings["family"], scale, statistic.shape, between)
         op = cls(
             inputs=[rng, size, *tensors],
             outputs=[following, statistic + noise],
@@ -55,15 +65,9 @@ class NoisyRV(SymbolicRandomVariable):
         return self.rv_op(*params, likelihood=self.likelihood, **self.settings, **kwargs)
 
     @classmethod
-    def noise_shape(cls, batch: Any, *params: Any) -> Any:
-        """Return the shape of the noise: the batch shape, unless the statistic is a vector."""
-        del params
-        return batch
-
-    @classmethod
     @abstractmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
-        """Return the next generator and independent hidden statistics, of batch shape `batch`."""
+        """Return the next generator and independent hidden statistics of batch shape `batch`, in the released shape."""
 
     @classmethod
     @abstractmethod
@@ -84,20 +88,128 @@ def _log_probability(op: NoisyRV, values: Any, *inputs: Any, **_kwargs: Any) -> 
 
 
 @_support_point.register(NoisyRV)
-def _start(op: NoisyRV, rv: Any, _rng: Any, size: Any, *params: Any) -> Any:
+def _start(op: NoisyRV, rv: Any, _rng: Any, _size: Any, *params: Any) -> Any:
     return pt.broadcast_to(op.mean(*params, **op.settings), rv.shape)
 
 
-def scale_known(noise: NoiseTensor) -> float:
-    """Return the largest scale of the noise, or nan if it is not a constant."""
-    return float(np.nan if noise.known is None else noise.known.max())
+class NoisyDistribution(Continuous):  # type: ignore[misc]
+    """Base class of the distributions of noisy statistics.
 
-
-class NoisyDistribution(Continuous):
-    """Base class of the distributions of noisy statistics."""
+    A subclass states `rv_type` and `models`, the classes of models whose releases it observes, and defines `__new__`,
+    which calls `add`, and `dist`. It may override the other methods.
+    """
 
     rv_type: ClassVar[Any]
+    models: ClassVar[tuple[type, ...]] = ()
+    separate_copies: ClassVar[bool] = False  # whether several noisy copies stay separate; they are averaged otherwise
 
-    def __new__(cls, name: str, *args: Any, observed: Any = None, **kwargs: Any) -> Any:
-        """Add the variable to the open model; `observed` may be a release."""
-        return super().__new__(cls, name, *args, observed=observed, **kwargs)
+    @classmethod
+    def model_constants(cls, model: Any) -> dict[str, Any]:
+        """Return the parameters of the distribution that the model of a release fixes, such as bounds."""
+        del model
+        return {}
+
+    @classmethod
+    def support_axes(cls, copies: int | None = None) -> int:
+        """Return the number of axes of one observation."""
+        return int(cls.rv_type.ndim_supp) + (copies is not None)
+
+    @classmethod
+    def created(cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any) -> Any:
+        """Return the variable of this class of operations, of this shape or batch shape."""
+        if unknown := sorted(settings.keys() & {"dims", "initval", "observed"}):
+            raise TypeError(f"{cls.__name__}.dist takes no {unknown[0]}: it belongs to a variable of a model")
+        if shape is not None and size is not None:
+            raise ValueError(f"give shape or size, got shape {shape} and size {size}")
+        batch = find_size(shape=convert_shape(shape), size=convert_size(size), ndim_supp=op.ndim_supp)
+        return op.rv_op(*parameters, size=batch, **settings)
+
+    @classmethod
+    def needs_latent(cls, tensors: Mapping[str, Any], noise: NoiseTensor, **options: Any) -> bool:
+        """Return whether the noise is normal in the log density only given latent variances of its own."""
+        del tensors, noise, options
+        return False
+
+    @classmethod
+    def add(
+        cls,
+        name: str,
+        parameters: Mapping[str, Any],
+        *,
+        noise: Any,
+        noise_scale: Any,
+        observed: Any,
+        dims: Any,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Add the variable to the open model. `options` are arguments of `dist` that are not tensors."""
+        model = pm.Model.get_context(error_if_none=False)
+        if model is None:
+            raise TypeError(
+                f"no PyMC model is open: write {cls.__name__} inside `with pm.Model():`, or use {cls.__name__}.dist"
+            )
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, got {type(name).__name__}")
+        dims = known_dims(model, dims)
+        given, chosen = dict(parameters), dict(options or {})
+        found = released(cls, observed, model, dims)
+        if found is not None:
+            given, noise, noise_scale = registered(name, found, given, noise, noise_scale, dims)
+            observed = found.data(name, dims)
+            if found.copies > 1:
+                chosen = {**chosen, "copies": found.copies}
+        tensor = noise_tensor(noise, noise_scale)
+        tensors = {what: tensor_of(what, at) for what, at in given.items()}
+        check_observed(observed, tensor)
+        if observed is not None:
+            check_shapes(cls, tensors | {"noise_scale": tensor.scale}, observed, chosen.get("copies"))
+        if cls.needs_latent(tensors, tensor, **chosen):
+            tensor = cls._with_latent(name, tensors, tensor, chosen, observed=observed, dims=dims, **kwargs)
+        arguments = {"noise": tensor.family, "noise_scale": tensor.scale, **chosen, **kwargs}
+        return super().__new__(cls, name, observed=observed, dims=dims, **tensors, **arguments)
+
+    @classmethod
+    def _with_latent(
+        cls, name: str, tensors: Any, noise: NoiseTensor, options: Any, *, observed: Any, dims: Any, **kwargs: Any
+    ) -> NoiseTensor:
+        """Add the latent variances: Laplace noise is normal noise whose variance is exponential."""
+        sized = {what: at for what, at in kwargs.items() if what in {"shape", "size"}}
+        if not sized and dims is not None:
+            sized = {"shape": shape_from_dims(dims, pm.modelcontext(None))}
+        elif not sized and observed is not None:
+            sized = {"shape": tuple(pt.as_tensor_variable(observed).shape)}
+        template = cls.dist(**tensors, noise="gaussian", noise_scale=noise.scale, **options, **sized)
+        latent = pm.Exponential(f"{name}_noise", 1.0, shape=template.shape, dims=dims)
+        return NoiseTensor("gaussian", pt.sqrt(noises.variance(noise.family, noise.scale) * latent), None)
+
+
+def likelihood(variable: Any) -> str:
+    """Return how the likelihood of a noisy statistic is computed.
+
+    Parameters
+    ----------
+    variable : PyMC variable
+        A variable that one of the distributions of `privsample.pymc` made.
+
+    Returns
+    -------
+    str
+        "exact: ..." or "central limit: ...", with the error.
+
+    Raises
+    ------
+    TypeError
+        If the variable has another distribution.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyCount, likelihood
+    >>> likelihood(NoisyCount.dist(n=100, p=0.3, noise=ps.LaplaceNoise(scale=2.0)))[:36]
+    'exact: the hidden count is summed out'
+    """
+    op = getattr(getattr(variable, "owner", None), "op", None)
+    if not isinstance(op, NoisyRV):
+        raise TypeError(f"variable must be a noisy statistic of privsample.pymc, got {variable}")
+    return op.likelihood

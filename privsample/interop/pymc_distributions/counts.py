@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.base import LIMIT, SUMMED, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.noise import noise_tensor
+from privsample.interop.pymc_distributions import windows
+from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.checks import nonnegative, probability, whole
+from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
 
-MASS_OUTSIDE = 1e-12  # probability that the noise leaves the window
-MAX_COUNTS = 1 << 14  # largest number of counts in a window
+SUMMED = "exact: the hidden count is summed out"
+WINDOW = f"{SUMMED}, over a window that loses at most {windows.MASS_OUTSIDE:g} of the probability"
 
 
 class NoisyCountRV(NoisyRV):
@@ -23,36 +26,188 @@ class NoisyCountRV(NoisyRV):
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, p = params
         following, count = pt.random.binomial(n.astype("int64"), p, size=batch, rng=rng).owner.outputs
-        return following, count.astype("float64")
+        return following, _copied(count, settings["copies"])
 
     @classmethod
-    def log_density(cls, value: Any, *params: Any, family: str, reach: float, **settings: Any) -> Any:
+    def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         n, p, scale = params
-        n, p, scale = n[..., None], p[..., None], scale[..., None]
-        inside = pt.clip(p, 1e-300, 1 - 2.0**-53)
-        width = pt.minimum(2 * reach + 2, n.max() + 1)
-        start = pt.clip(pt.floor(value)[..., None] - reach, 0, pt.maximum(n + 1 - width, 0))
-        s = start + pt.arange(width)
-        own = pt.gammaln(n + 1) - pt.gammaln(s + 1) - pt.gammaln(pt.maximum(n - s, 0) + 1)
-        own = own + s * pt.log(inside) + (n - s) * pt.log1p(-inside)
-        terms = own + noises.log_density(family, value[..., None] - s, scale)
-        return pt.logsumexp(pt.switch(s <= n, terms, -np.inf), axis=-1)
+        if not settings["exact"]:
+            return noises.normal_plus_noise(settings["family"], value - n * p, _positive(n * p * (1 - p)), scale)
+        copies = _with_axis(value, settings["copies"])
+        s = windows.window(copies, settings["family"], scale, most=n, centre=n * p)
+        return _summed(windows.log_binomial(s, n, p), s, copies, settings["family"], scale)
 
     @classmethod
     def mean(cls, *params: Any, **settings: Any) -> Any:
-        return params[0] * params[1]
+        return _copied(params[0] * params[1], settings["copies"])
 
 
-class NoisyCount(NoisyDistribution):
+class NoisyCountCopiesRV(NoisyCountRV):
+    """Several noisy copies of one binomial count."""
+
+    extended_signature = "[rng],[size],(),(),()->[rng],(c)"
+
+
+class NoisyPoissonRV(NoisyRV):
+    """A Poisson count plus noise."""
+
+    extended_signature = "[rng],[size],(),()->[rng],()"
+    _print_name = ("NoisyPoisson", "\\operatorname{NoisyPoisson}")
+
+    @classmethod
+    def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
+        following, count = pt.random.poisson(params[0], size=batch, rng=rng).owner.outputs
+        return following, _copied(count, settings["copies"])
+
+    @classmethod
+    def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        mu, scale = params
+        if not settings["exact"]:
+            return noises.normal_plus_noise(settings["family"], value - mu, _positive(mu), scale)
+        copies = _with_axis(value, settings["copies"])
+        s = windows.window(copies, settings["family"], scale)
+        return _summed(windows.log_poisson(s, mu), s, copies, settings["family"], scale)
+
+    @classmethod
+    def mean(cls, *params: Any, **settings: Any) -> Any:
+        return _copied(params[0], settings["copies"])
+
+
+class NoisyPoissonCopiesRV(NoisyPoissonRV):
+    """Several noisy copies of one Poisson count."""
+
+    extended_signature = "[rng],[size],(),()->[rng],(c)"
+
+
+def _copied(count: Any, copies: int | None) -> Any:
+    """Return the count as floats, as often as there are copies, along a new last axis."""
+    count = count.astype("float64")
+    return count if copies is None else pt.repeat(count[..., None], copies, axis=-1)
+
+
+def _with_axis(value: Any, copies: int | None) -> Any:
+    """Return the observed copies with their axis, of known length."""
+    if copies is None:
+        return value[..., None]
+    return pt.specify_shape(value, [None] * (value.type.ndim - 1) + [copies])
+
+
+def _positive(variance: Any) -> Any:
+    """Return the variance, and at least 1e-300."""
+    return pt.maximum(variance, 1e-300)
+
+
+def _summed(log_masses: Any, s: Any, copies: Any, family: str, scale: Any) -> Any:
+    """Return the log of the sum over counts s (..., width) of their masses and the noise of the copies (..., c)."""
+    for k in range(copies.type.shape[-1]):
+        log_masses = log_masses + noises.log_density(family, copies[..., k, None] - s, scale[..., None])
+    return pt.logsumexp(log_masses, axis=-1)
+
+
+class _CountDistribution(NoisyDistribution):
+    """What binomial and Poisson counts share."""
+
+    separate_copies = True
+    copies_type: Any
+
+    @classmethod
+    def _variable(
+        cls, tensors: list[Any], noise: Any, noise_scale: Any, copies: int | None, most: float, kwargs: Any
+    ) -> Any:
+        """Return the variable; `most` is the largest count if it is known, infinite for a Poisson count."""
+        given = noise_tensor(noise, noise_scale)
+        if copies is not None and not (isinstance(copies, int | np.integer) and copies >= 1):
+            raise ValueError(f"copies must be whole and >= 1, got {copies!r}")
+        exact = windows.is_affordable(given.family, given.largest, most, copies or 1)
+        if not exact and copies is not None:
+            raise ValueError(f"the noise leaves too many counts possible for {copies} copies: observe one")
+        whole_range = most < windows.width(given.family, given.largest, copies or 1)
+        words = LIMIT if not exact else SUMMED if whole_range else WINDOW
+        op = cls.rv_type if copies is None else cls.copies_type
+        settings = {"family": given.family, "copies": None if copies is None else int(copies), "exact": bool(exact)}
+        return cls.created(op, [*tensors, given.scale], likelihood=words, **settings, **kwargs)
+
+
+class NoisyCount(_CountDistribution):
     """A binomial count plus noise."""
 
     rv_type = NoisyCountRV
     rv_op = NoisyCountRV.rv_op
+    copies_type = NoisyCountCopiesRV
+    models = (BetaBernoulli,)
+
+    def __new__(
+        cls,
+        name: str,
+        n: Any = None,
+        p: Any = None,
+        *,
+        noise: Any = None,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        observed: Any = None,
+        dims: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Add the variable to the open model."""
+        return cls.add(
+            name,
+            {"n": n, "p": p},
+            noise=noise,
+            noise_scale=noise_scale,
+            observed=observed,
+            dims=dims,
+            options={} if copies is None else {"copies": copies},
+            **kwargs,
+        )
 
     @classmethod
-    def dist(cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, **kwargs: Any) -> Any:
-        given = noise_tensor(noise, noise_scale)
-        reach = float(np.ceil(max(noises.reach(given.family, s, MASS_OUTSIDE) for s in np.atleast_1d(given.known))))
-        return super().dist(
-            [n, p, given.scale], family=given.family, reach=reach, likelihood=SUMMED, **kwargs
+    def dist(
+        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the variable without a model."""
+        n, p = tensor_of("n", n), tensor_of("p", p)
+        whole("n", n, 1)
+        probability("p", p)
+        known = present_value(n)
+        most = np.nan if known is None else float(known.max())
+        return cls._variable([n, p], noise, noise_scale, copies, most, kwargs)
+
+
+class NoisyPoisson(_CountDistribution):
+    """A Poisson count plus noise."""
+
+    rv_type = NoisyPoissonRV
+    rv_op = NoisyPoissonRV.rv_op
+    copies_type = NoisyPoissonCopiesRV
+
+    def __new__(
+        cls,
+        name: str,
+        mu: Any = None,
+        *,
+        noise: Any = None,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        observed: Any = None,
+        dims: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Add the variable to the open model."""
+        return cls.add(
+            name,
+            {"mu": mu},
+            noise=noise,
+            noise_scale=noise_scale,
+            observed=observed,
+            dims=dims,
+            options={} if copies is None else {"copies": copies},
+            **kwargs,
         )
+
+    @classmethod
+    def dist(cls, mu: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any) -> Any:
+        """Return the variable without a model."""
+        mu = tensor_of("mu", mu)
+        nonnegative("mu", mu)
+        return cls._variable([mu], noise, noise_scale, copies, np.inf, kwargs)

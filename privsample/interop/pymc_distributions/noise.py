@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.scalar.basic import Cast
 
-from privsample.distributions.noise import NAMES, Noise, noise_distribution
+from privsample._checks import FloatArray
+from privsample.distributions.noise import NAMES, Noise
 
 _THETA_TERMS = 10  # terms of either theta series; the first omitted term is below 1e-21 of the sum
 _TABLE = 1 << 12  # largest standard deviation of discrete Gaussian noise that is drawn by its table
@@ -14,16 +17,26 @@ _REACH = 12.0  # standard deviations in the table; e^-72 lies outside
 
 
 class NoiseTensor(NamedTuple):
-    """A family of noise and its scale parameter, a tensor; `known` holds the scale if it is a constant."""
+    """A family of noise and its scale parameter, a tensor; `known` is its present value, or None if it has none."""
 
     family: str
     scale: Any
-    known: np.ndarray | None
+    known: FloatArray | None
 
     @property
     def integer_valued(self) -> bool:
         """Whether the noise takes whole numbers only."""
         return self.family.startswith("discrete")
+
+    @property
+    def normal(self) -> bool:
+        """Whether a central limit treats the noise as normal: it is Gaussian, or discrete Gaussian."""
+        return self.family.endswith("gaussian")
+
+    @property
+    def largest(self) -> float:
+        """The largest scale, or nan if it is not known."""
+        return np.nan if self.known is None else float(self.known.max())
 
 
 def noise_tensor(noise: Any, noise_scale: Any = None) -> NoiseTensor:
@@ -37,8 +50,10 @@ def noise_tensor(noise: Any, noise_scale: Any = None) -> NoiseTensor:
             raise ValueError(f"noise must be one of {', '.join(NAMES)}, got {noise!r}")
         if noise_scale is None:
             raise TypeError(f"noise_scale must be given with the name of a noise, {noise!r}")
-        scale = pt.as_tensor_variable(noise_scale).astype("float64")
-        known = scale.data if hasattr(scale, "data") else None
+        scale = tensor_of("noise_scale", noise_scale)
+        known = present_value(scale)
+        if known is not None and not (np.isfinite(known) & (known > 0)).all():
+            raise ValueError(f"noise_scale must be finite and > 0, got {noise_scale!r}")
         return NoiseTensor(noise, scale, known)
     if noise_scale is not None:
         raise TypeError("noise_scale is for the name of a noise; a Noise has its own scale: leave noise_scale out")
@@ -54,13 +69,40 @@ def noise_tensor(noise: Any, noise_scale: Any = None) -> NoiseTensor:
     if len(names) > 1:
         raise ValueError(f"all elements of one variable must have the same noise, got {', '.join(sorted(names))}")
     scales = np.array([each.scale_parameter for each in several], dtype=np.float64)
-    known = scales if isinstance(noise, Sequence) else scales[0]
-    return NoiseTensor(names.pop(), pt.constant(known), np.asarray(known))
+    known = scales if isinstance(noise, Sequence) else np.asarray(scales[0])
+    return NoiseTensor(names.pop(), pt.constant(known), known)
 
 
-def reach(family: str, scale: float, mass_outside: float) -> float:
-    """Return a distance that the noise exceeds with at most this probability."""
-    return noise_distribution(family, scale).quantile_bound(float(np.log(mass_outside)))
+def tensor_of(what: str, given: Any) -> Any:
+    """Return the parameter as a tensor of floats. Raises TypeError, with the name of the parameter."""
+    if given is None:
+        raise TypeError(f"{what} must be given, unless observed is a release")
+    try:
+        return pt.as_tensor_variable(given).astype("float64")  # PyTensor may read a Python float as float32
+    except (NotImplementedError, TypeError, ValueError):
+        raise TypeError(f"{what} must be a variable of your model or numbers, got {type(given).__name__}") from None
+
+
+def present_value(tensor: Any) -> FloatArray | None:
+    """Return the value of a constant, or the present value of data of the model; None for anything else."""
+    if tensor.owner is not None and isinstance(getattr(tensor.owner.op, "scalar_op", None), Cast):
+        return present_value(tensor.owner.inputs[0])
+    if hasattr(tensor, "data"):
+        return np.asarray(tensor.data, dtype=np.float64)
+    if isinstance(tensor, SharedVariable):
+        return np.asarray(tensor.get_value(), dtype=np.float64)
+    return None
+
+
+def reach(family: str, scale: Any, mass_outside: float) -> Any:
+    """Return a distance that the noise exceeds with at most this probability; of numbers or of a tensor.
+
+    These are the tail bounds of `privsample.distributions.noise`, as functions of the scale.
+    """
+    log_mass = float(np.log(mass_outside))
+    if family.endswith("laplace"):
+        return scale * ((np.log(2) if family.startswith("discrete") else 0.0) - log_mass)
+    return scale * np.sqrt(2 * ((np.log(2) if family.startswith("discrete") else 0.0) - log_mass))
 
 
 def log_density(family: str, x: Any, scale: Any) -> Any:
@@ -77,12 +119,16 @@ def log_density(family: str, x: Any, scale: Any) -> Any:
 
 
 def variance(family: str, scale: Any) -> Any:
-    """Return the variance; for discrete Gaussian noise that of the continuous one, which is an upper bound."""
+    """Return the variance; that of discrete Gaussian noise of scale 1 or more to 2e-7 of itself, otherwise exact."""
     if family == "laplace":
         return 2 * scale**2
     if family == "discrete laplace":
         return 0.5 / pt.sinh(0.5 / scale) ** 2
-    return scale**2
+    if family == "gaussian":
+        return scale**2
+    k = np.arange(1.0, _THETA_TERMS)
+    terms = 2 * pt.exp(-0.5 * (k / pt.minimum(scale, 1.0)[..., None]) ** 2)
+    return pt.switch(scale < 1.0, (k**2 * terms).sum(-1) / (1 + terms.sum(-1)), scale**2)
 
 
 def draw(family: str, scale: Any, size: Any, rng: Any) -> tuple[Any, Any]:
@@ -106,6 +152,29 @@ def draw(family: str, scale: Any, size: Any, rng: Any) -> tuple[Any, Any]:
     below = pt.exp(-0.5 * (k / narrow[..., None]) ** 2 - _log_theta(narrow)[..., None]).cumsum(axis=-1)
     table = (uniform[..., None] > below).sum(axis=-1) - far
     return last, pt.switch(scale > _TABLE, pt.round(wide), table)
+
+
+def normal_plus_noise(family: str, off: Any, own: Any, scale: Any) -> Any:
+    """Return the log density at `off` of a normal variable of mean 0 and variance `own`, plus noise; elementwise.
+
+    Discrete noise is replaced by the continuous noise of the same variance. The density of normal plus Laplace is a sum
+    of two terms in erfcx; each is evaluated in a form that cannot overflow (docs/notes/moments.md, section 4).
+    """
+    noise_variance = variance(family, scale)
+    if family.endswith("gaussian"):
+        total = own + noise_variance
+        return -0.5 * (off**2 / total + pt.log(2 * np.pi * total))
+    width, deviation = pt.sqrt(noise_variance / 2), pt.sqrt(own)
+
+    def side(z: Any) -> Any:
+        """log of e^(-z^2 / (2 own)) erfcx(x)."""
+        x = (deviation / width - z / deviation) / np.sqrt(2)
+        near = -0.5 * z**2 / own + pt.log(pt.erfcx(pt.maximum(x, 0.0)))
+        far = (own / (2 * width) - z) / width + pt.log(pt.erfc(pt.minimum(x, 0.0)))
+        return pt.switch(x >= 0, near, far)
+
+    above, below = side(off), side(-off)
+    return pt.maximum(above, below) + pt.softplus(-abs(above - below)) - pt.log(4 * width)
 
 
 def _drawn(variable: Any) -> tuple[Any, Any]:

@@ -1,0 +1,94 @@
+"""Checks of what is given to the distributions, before anything is compiled."""
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+
+from privsample.interop.pymc_distributions.noise import NoiseTensor, present_value
+
+
+def known_dims(model: Any, dims: Any) -> tuple[str, ...] | None:
+    """Return the dims as a tuple. Raises ValueError for one that the model does not know."""
+    if dims is None:
+        return None
+    found = (dims,) if isinstance(dims, str) else tuple(dims)
+    if unknown := [each for each in found if each not in model.dim_lengths]:
+        known = ", ".join(map(repr, model.dim_lengths)) or "none"
+        raise ValueError(
+            f"dims {', '.join(map(repr, unknown))} have no coords in the model, which has {known}: write "
+            f"pm.Model(coords={{{unknown[0]!r}: [...]}})"
+        )
+    return found
+
+
+def check_observed(observed: Any, noise: NoiseTensor) -> None:
+    """Check that observed numbers are finite and, under discrete noise, whole. Raises TypeError or ValueError."""
+    if observed is None:
+        return
+    known = _numbers(observed)
+    if known is None:
+        return
+    if not known.size:
+        raise ValueError("observed must hold at least one number, got none")
+    if not np.isfinite(known).all():
+        raise ValueError(f"observed must be finite, got {known[~np.isfinite(known)][0]}: leave missing releases out")
+    if noise.integer_valued and (known != np.floor(known)).any():
+        raise ValueError(
+            f"observed must be whole numbers under {noise.family} noise, got {known[known != np.floor(known)][0]:g}"
+        )
+
+
+def _numbers(observed: Any) -> Any:
+    """Return the observed numbers as an array, or None if they are symbolic."""
+    if hasattr(observed, "owner") and hasattr(observed, "type"):
+        return present_value(observed)
+    try:
+        return np.asarray(observed, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"observed must be numbers, data of the model or a release, got {observed!r}") from None
+
+
+def check_shapes(cls: Any, parameters: dict[str, Any], observed: Any, copies: int | None) -> None:
+    """Check that each parameter has a value for each observation. Raises ValueError with both shapes."""
+    shape = pt.as_tensor_variable(observed).type.shape
+    present = _numbers(observed)
+    if present is not None:
+        shape = present.shape
+    support = cls.support_axes(copies)
+    if len(shape) < support:
+        raise ValueError(f"observed must have at least {support} axes, got shape {shape}")
+    batch = shape[: len(shape) - support]
+    for (what, at), core in zip(parameters.items(), cls.rv_type.ndims_params, strict=True):
+        own = at.type.shape[: at.type.ndim - core]
+        fits = len(own) <= len(batch) and all(
+            a in {1, None} or b is None or a == b for a, b in zip(own[::-1], batch[::-1], strict=False)
+        )
+        if not fits:
+            raise ValueError(f"{what} of shape {at.type.shape} does not fit observed of shape {shape}")
+
+
+def whole(what: str, tensor: Any, least: int) -> None:
+    """Check the present value, if it is known, of what must be whole numbers. Raises ValueError."""
+    known = present_value(tensor)
+    if known is not None and not ((known >= least) & (known == np.floor(known)) & np.isfinite(known)).all():
+        raise ValueError(f"{what} must be whole and >= {least}, got {_first(known, known != np.floor(known))}")
+
+
+def probability(what: str, tensor: Any) -> None:
+    """Check the present value, if it is known, of what must be probabilities. Raises ValueError."""
+    known = present_value(tensor)
+    if known is not None and not ((known >= 0) & (known <= 1)).all():
+        raise ValueError(f"{what} must lie in [0, 1], got {_first(known, ~((known >= 0) & (known <= 1)))}")
+
+
+def nonnegative(what: str, tensor: Any) -> None:
+    """Check the present value, if it is known, of what must be finite and at least 0. Raises ValueError."""
+    known = present_value(tensor)
+    if known is not None and not ((known >= 0) & np.isfinite(known)).all():
+        raise ValueError(f"{what} must be finite and >= 0, got {_first(known, ~(known >= 0))}")
+
+
+def _first(known: Any, wrong: Any) -> str:
+    """Return the first wrong number, or else the smallest number, as text."""
+    return f"{known[wrong].flat[0]:g}" if wrong.any() else f"{known.min():g}"
