@@ -11,12 +11,14 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.noise import Noise
 from privsample.inference.chains import Chain, Observation, Trace, run_chains
-from privsample.inference.records import BernoulliRecords, ExponentialRecords, NormalRecords, PoissonRecords
+from privsample.inference.counts import CountChain
+from privsample.inference.records import ExponentialRecords, NormalRecords, PoissonRecords
 from privsample.interop.arviz import summary
 from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
 from privsample.mechanisms.posterior.inference import PosteriorDraws
@@ -24,7 +26,8 @@ from privsample.mechanisms.release import Release
 
 ChainFactory = Callable[[Observation], Chain]
 _CHAINS: dict[type, ChainFactory] = {
-    BetaBernoulli: BernoulliRecords,
+    BetaBernoulli: CountChain,
+    DirichletCategorical: CountChain,
     GammaExponential: ExponentialRecords,
     GammaPoisson: PoissonRecords,
     NormalKnownVariance: NormalRecords,
@@ -127,7 +130,6 @@ def infer(
     observed = _as_statistics(release)
     observation = _observation(observed, prior)
     factory = _chain_of(type(observation.model))
-    check_memory(8 * chains * observation.n, lower="chains, or release a model whose chain keeps no records")
     check_memory(chains * draws * max(observation.model.empty.size, 1), lower="draws")
     trace = run_chains(
         partial(factory, observation), draws=draws, tune=tune, chains=chains, rng=source, progress=shown
