@@ -20,7 +20,7 @@ class Observation(NamedTuple):
     model : Model
         The model of the records, with the prior.
     n : int
-        The number of records; an estimate without meaning if `size_prior` is given.
+        The number of records; the largest possible number if `size_prior` is given.
     noise : Noise
         Distribution of the noise on each coordinate of each copy.
     observed : array of shape (copies, ...)

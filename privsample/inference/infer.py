@@ -1,30 +1,33 @@
 """Exact Bayesian inference from a noisy release, for records that are independent given the parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import check_memory, flag, generator, positive_integer
+from privsample._checks import check_memory, flag, function, generator, positive_integer
 from privsample.accounting.base import Accountant
-from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
-from privsample.distributions.noise import Noise
 from privsample.inference.chains import Chain, Observation, Trace, run_chains
 from privsample.inference.counts import CountChain
+from privsample.inference.model_records import records_of
+from privsample.inference.observations import account_of, as_statistics, observation_of, with_prior
+from privsample.inference.priors import stated_priors
 from privsample.inference.records import ExponentialRecords, NormalRecords, PoissonRecords
+from privsample.inference.stated_records import StatedRecords
 from privsample.interop.arviz import summary
-from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
+from privsample.mechanisms.noise.statistics import PrivateStatistics
 from privsample.mechanisms.posterior.inference import PosteriorDraws
-from privsample.mechanisms.release import Release
 
 ChainFactory = Callable[[Observation], Chain]
+_DESCRIPTION = "data augmentation"
 _CHAINS: dict[type, ChainFactory] = {
     BetaBernoulli: CountChain,
     DirichletCategorical: CountChain,
@@ -32,7 +35,6 @@ _CHAINS: dict[type, ChainFactory] = {
     GammaPoisson: PoissonRecords,
     NormalKnownVariance: NormalRecords,
 }
-_NEEDED = ("model", "n", "noise", "observed")
 
 
 def register_chain(model_class: type[Model], factory: ChainFactory) -> None:
@@ -74,6 +76,8 @@ def infer(
     release: Any,
     *,
     prior: Any = None,
+    records: Callable[..., Any] | None = None,
+    size_prior: Any = None,
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
@@ -86,8 +90,16 @@ def infer(
     ----------
     release : Release or PrivateStatistics
         A release of NoisyStatistics, or any object with attributes `model`, `n`, `noise` and `observed`.
-    prior : Model, optional
-        The model of the release with any prior. None uses the prior of the release.
+    prior : Model or mapping of str to distribution, optional
+        The model of the release with any prior; None uses the prior of the release. Or independent prior distributions
+        by the names of parameters: frozen distributions of SciPy, distributions of privsample, or objects with
+        `rvs(size=, random_state=)` and, if they have a density, `logpdf` or `logpmf`.
+    records : callable, optional
+        With priors by name: a function of the parameters, by keyword, that returns the distribution of one record
+        before clipping, in the same form, such as `lambda mean: scipy.stats.t(4, mean)`. With `cdf` and `ppf` chains
+        mix faster. Without `logpdf` and `logpmf` the records are only simulated. None uses the records of the model.
+    size_prior : array of shape (most + 1,), optional
+        Log prior probabilities of 0, ..., most records, if the number of records is not public.
     draws : int, default 1000
         Number of draws of each chain, >= 1. They cost no privacy.
     tune : int, default 1000
@@ -126,59 +138,41 @@ def infer(
     """
     source = np.random.default_rng() if rng is None else generator(rng)
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
-    shown = flag(progress=progress)
-    observed = _as_statistics(release)
-    observation = _observation(observed, prior)
-    factory = _chain_of(type(observation.model))
-    check_memory(chains * draws * max(observation.model.empty.size, 1), lower="draws")
-    trace = run_chains(
-        partial(factory, observation), draws=draws, tune=tune, chains=chains, rng=source, progress=shown
-    )
-    return _posterior(observed, observation, getattr(factory, "description", "data augmentation"), chains, trace)
-
-
-def _as_statistics(release: Any) -> Any:
-    """The release with its model, n, noise and observed statistic. Raises TypeError if one is missing."""
-    if isinstance(release, Release) and isinstance(release.mechanism, NoisyStatistics):
-        return PrivateStatistics(release=release)
-    missing = [name for name in _NEEDED if not hasattr(release, name)]
-    if missing:
-        found = release.mechanism if isinstance(release, Release) else release
+    shown, statistics = flag(progress=progress), as_statistics(release)
+    observation = observation_of(statistics, size_prior)
+    account = account_of(statistics, observation)
+    if isinstance(prior, Mapping):
+        factory = _stated_chain(observation, prior, records)
+    elif records is None:
+        observation = observation._replace(model=with_prior(observation.model, prior))
+        factory = chain_of(type(observation.model))
+    else:
         raise TypeError(
-            "release must be a Release of NoisyStatistics, a PrivateStatistics, or have the attributes "
-            f"{', '.join(_NEEDED)}; got {type(found).__name__} without {', '.join(missing)}"
+            "prior must be a mapping from names of parameters to distributions where records is given, got "
+            f"{type(prior).__name__}"
         )
-    return release
+    make_chain = partial(factory, observation)
+    trial = make_chain()
+    trial.start(np.random.default_rng(0))  # what is wrong with the arguments must appear before sampling
+    numbers = sum(np.size(value) for value in trial.parameters().values())
+    check_memory(chains * draws * max(numbers, 1), lower="draws")
+    trace = run_chains(make_chain, draws=draws, tune=tune, chains=chains, rng=source, progress=shown)
+    return _posterior(statistics, observation, account, getattr(trial, "description", _DESCRIPTION), chains, trace)
 
 
-def _observation(release: Any, prior: Any) -> Observation:
-    """What is conditioned on, checked."""
-    model, noise = release.model, release.noise
-    if not isinstance(model, Model):
-        raise TypeError(f"release.model must be a Model, got {type(model).__name__}")
-    if not isinstance(noise, Noise):
-        raise TypeError(f"release.noise must be a Noise, such as LaplaceNoise(scale=2.0), got {type(noise).__name__}")
-    n, copies = positive_integer(n=release.n), np.asarray(release.observed, dtype=np.float64)
-    one = np.shape(model.empty)
-    if copies.ndim != 1 + len(one) or copies.shape[1:] != one or not len(copies):
-        raise ValueError(f"release.observed must have shape {('copies', *one)}, got {copies.shape}")
-    if not np.isfinite(copies).all():
-        raise ValueError("release.observed must be finite")
-    return Observation(model=_with_prior(model, prior), n=n, noise=noise, observed=copies)
+def _stated_chain(observation: Observation, prior: Mapping[Any, Any], records: Any) -> ChainFactory:
+    """The chain over records of a stated distribution. Raises TypeError if prior and records do not fit."""
+    priors = stated_priors(prior)
+    given = records_of(observation.model) if records is None else function(records=records)
+    names = ", ".join(priors)
+    try:
+        signature(given).bind(**dict.fromkeys(priors))
+    except TypeError as error:
+        raise TypeError(f"records must take the parameters of prior by keyword ({names}): {error}") from None
+    return partial(StatedRecords, prior=priors, records=given)
 
 
-def _with_prior(model: Model, prior: Any) -> Model:
-    """The model with another prior. Raises TypeError and ValueError."""
-    if prior is None:
-        return model
-    if not isinstance(prior, Model):
-        raise TypeError(f"prior must be a Model like that of the release, {model}, got {type(prior).__name__}")
-    if prior.likelihood != model.likelihood:
-        raise ValueError(f"prior may differ from the model of the release in its prior only: {model}, got {prior}")
-    return prior
-
-
-def _chain_of(kind: type) -> ChainFactory:
+def chain_of(kind: type) -> ChainFactory:
     """The chain of a class of models. Raises TypeError if there is none."""
     found = _CHAINS.get(kind)
     if found is None:
@@ -187,35 +181,29 @@ def _chain_of(kind: type) -> ChainFactory:
     return found
 
 
-def _posterior(release: Any, observation: Observation, method: str, chains: int, trace: Trace) -> PosteriorDraws:
+def _posterior(
+    release: Any, observation: Observation, account: Accountant, description: str, chains: int, trace: Trace
+) -> PosteriorDraws:
     """The draws with diagnostics in the description of the method, as `PrivateStatistics.mcmc` has them."""
-    given = {
+    axis, coords = observation.model.axis_name, {}
+    dims = {name: (axis, f"{axis}_2")[: array.ndim - 1] for name, array in trace.draws.items()} if axis else {}
+    if isinstance(release, PrivateStatistics) and axis in release.release.coords:
+        used = {each for names in dims.values() for each in names}
+        coords = {each: release.release.coords[axis] for each in (axis, f"{axis}_2") if each in used}
+    given: dict[str, Any] = {
         "draws": trace.draws,
-        "account": _account(release, observation),
+        "account": account,
         "chains": chains,
+        "dims": {name: names for name, names in dims.items() if names},
+        "coords": coords,
         "sample_stats": {"acceptance_rate": trace.acceptance},
         "observed_data": {"noisy_statistic": observation.observed},
         "constant_data": {"n": float(observation.n), "noise_variance": observation.noise.variance},
     }
-    figures = summary(PosteriorDraws(method=method, **given).to_arviz())
+    figures = summary(PosteriorDraws(method=description, **given).to_arviz())
     worst, least = float(figures["r_hat"].astype(float).max()), float(figures["ess_bulk"].astype(float).min())
-    count = len(trace.acceptance) // chains
     text = (
-        f"{method}; {chains} chains of {count}, largest R-hat {worst:.4g}, least effective sample size {least:.4g}, "
-        f"acceptance rate of records {trace.acceptance.mean():.2g}"
+        f"{description}; {chains} chains of {len(trace.acceptance) // chains}, largest R-hat {worst:.4g}, least "
+        f"effective sample size {least:.4g}, acceptance rate of records {trace.acceptance.mean():.2g}"
     )
     return PosteriorDraws(method=text, **given)
-
-
-def _account(release: Any, observation: Observation) -> Accountant:
-    """The account of the release, or that of noise on the statistic of the model if the release has none."""
-    account = getattr(release, "account", None)
-    if isinstance(account, Accountant):
-        return account
-    return StatisticsAccountant(
-        differences=observation.model.record_sensitivity,
-        n=observation.n,
-        noise=observation.noise,
-        draws=len(observation.observed),
-    )
-

@@ -6,39 +6,18 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, check_memory
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
+from privsample.inference.walks import Step
 
 STARTS = 64  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameter with the records in each sweep
-_TARGET = 0.44  # acceptance rate to which the step of one parameter is tuned
 _LEAST = 1e-290  # a Gamma draw may underflow to 0, at which the records would be infinite
-
-
-class Step:
-    """The step size of a random walk, tuned to an acceptance rate by stochastic approximation.
-
-    Parameters
-    ----------
-    size : float
-        The first step size, > 0.
-    target : float, default 0.44
-        The acceptance rate.
-    """
-
-    def __init__(self, size: float, target: float = _TARGET) -> None:
-        self.size, self.target, self._count = size, target, 0
-
-    def tune(self, log_ratio: float) -> None:
-        """Move the step size towards the target, given the log ratio of one proposal; call it while tuning only."""
-        self._count += 1
-        probability = float(np.exp(min(log_ratio, 0.0))) if log_ratio == log_ratio else 0.0
-        self.size *= float(np.exp((probability - self.target) / self._count**0.6))
 
 
 class ConjugateRecords(ABC):
@@ -56,6 +35,8 @@ class ConjugateRecords(ABC):
     description = "exact: data augmentation with conjugate records"
 
     def __init__(self, observation: Observation) -> None:
+        check_memory(8 * observation.n, lower="the number of records")
+        refuse_size_prior(observation)
         self.model: Any = observation.model
         self.n, self.bounds = observation.n, (self.model.domain.low, self.model.domain.high)
         self.acceptance = NoiseAcceptance(observation.noise, observation.observed)
@@ -138,6 +119,15 @@ def choose_start(acceptance: NoiseAcceptance, sums: FloatArray, rng: np.random.G
     logs[~np.isfinite(logs)] = -np.inf
     weights = np.exp(logs - logs.max()) if np.isfinite(logs).any() else np.ones(len(logs))
     return int(rng.choice(len(weights), p=weights / weights.sum()))
+
+
+def refuse_size_prior(observation: Observation) -> None:
+    """Raise TypeError if the number of records is not public, which chains over records need."""
+    if observation.size_prior is not None:
+        raise TypeError(
+            f"size_prior is for counts of categories, got one for {type(observation.model).__name__}: the chain of its "
+            "records needs their number"
+        )
 
 
 class _Positive:
