@@ -12,6 +12,12 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.moments import NormalUnknownVariance
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import Noise
 from privsample.interop.pymc_models import spec_of
 from privsample.interop.pymc_sampling import libraries
@@ -24,40 +30,109 @@ def batch_likelihood(model: Any, n: int, noise: Noise) -> BatchLikelihood:
 
     Raises TypeError for a model without a distribution in PyMC, and ImportError without PyMC.
     """
-    numbers = {"n": n, "scale": noise.scale_parameter, **_numbers(model)}
+    numbers = {"n": n, "scale": noise.scale_parameter, **_NUMBERS.get(type(model), _none)(model)}
     names = tuple(spec_of(type(model)).parameters)
     compiled = _compiled(type(model), noise.name, tuple(numbers))
     constants = [np.asarray(number, dtype=np.float64) for number in numbers.values()]
     return lambda observed, parameters: compiled(observed, *constants, *(parameters[name] for name in names))
 
 
-def _numbers(model: Any) -> dict[str, Any]:
-    """The numbers of the likelihood of this model, besides size and noise."""
-    del model
-    return {}
-
-
 @cache
 def _compiled(kind: type, family: str, numbers: tuple[str, ...]) -> Callable[..., FloatArray]:
     pm, tensor = libraries("calibration by simulation")
-    axes = spec_of(kind).parameters
-    observed = tensor.tensor("observed", shape=(None,) * (1 + (kind is not BetaBernoulli)), dtype="float64")
-    given = {name: tensor.dscalar(name) for name in numbers}
-    parameters = {name: tensor.tensor(name, shape=(None,) * (1 + k), dtype="float64") for name, k in axes.items()}
-    logs = pm.logp(_DISTRIBUTIONS[kind](family, given, parameters), observed)
-    return _function([observed, *given.values(), *parameters.values()], logs)
-
-
-def _function(inputs: list[Any], output: Any) -> Callable[..., FloatArray]:
     import pytensor
 
-    return pytensor.function(inputs, output, mode="NUMBA")
+    spec, (build, axes) = spec_of(kind), _DISTRIBUTIONS[kind]
+    observed = tensor.tensor("observed", shape=(None,) * (1 + axes), dtype="float64")
+    given = {name: tensor.dscalar(name) for name in numbers}
+    parameters = {
+        name: tensor.tensor(name, shape=(None,) * (1 + axes), dtype="float64") for name, axes in spec.parameters.items()
+    }
+    logs = pm.logp(build(family, given, parameters), observed)
+    return pytensor.function([observed, *given.values(), *parameters.values()], logs, mode="NUMBA")
 
 
-def _beta(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.interop.pymc_distributions.counts import NoisyCount
-
-    return NoisyCount.dist(given["n"], parameters["theta"], noise=family, noise_scale=given["scale"])
+def _none(_model: Any) -> dict[str, Any]:
+    return {}
 
 
-_DISTRIBUTIONS: dict[type, Callable[..., Any]] = {BetaBernoulli: _beta}
+def _bounds(model: Any) -> dict[str, Any]:
+    low, high = model.bounds
+    return {"lower": low, "upper": high}
+
+
+_NUMBERS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    GammaPoisson: lambda model: {"lower": 0.0, "upper": model.upper},
+    GammaExponential: lambda model: {"lower": 0.0, "upper": model.upper},
+    NormalKnownVariance: lambda model: {**_bounds(model), "deviation": model.noise_variance**0.5},
+    NormalUnknownVariance: _bounds,
+    LinearRegression: lambda model: {
+        "lower": model.target_bounds[0],
+        "upper": model.target_bounds[1],
+        "feature_lower": model.feature_bounds[0][0],
+        "feature_upper": model.feature_bounds[0][1],
+    },
+}
+
+
+def _noise(family: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"noise": family, "noise_scale": given["scale"]}
+
+
+def _count(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    from privsample.pymc import NoisyCount
+
+    return NoisyCount.dist(given["n"], parameters["theta"], **_noise(family, given))
+
+
+def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    from privsample.pymc import NoisyMultinomial
+
+    return NoisyMultinomial.dist(given["n"], parameters["theta"], **_noise(family, given))
+
+
+def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
+    def build(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+        from privsample.pymc import NoisySum
+
+        pm, _ = libraries("calibration by simulation")
+        return NoisySum.dist(
+            given["n"],
+            records(pm, given, parameters),
+            lower=given["lower"],
+            upper=given["upper"],
+            **_noise(family, given),
+        )
+
+    return build
+
+
+def _moments(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    from privsample.pymc import NoisyMoments
+
+    bounds = (given["lower"], given["upper"])
+    return NoisyMoments.dist(given["n"], **parameters, bounds=bounds, **_noise(family, given))
+
+
+def _regression(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    from privsample.pymc import NoisyRegressionMoments
+
+    return NoisyRegressionMoments.dist(
+        given["n"],
+        **parameters,
+        feature_bounds=((given["feature_lower"], given["feature_upper"]),),
+        target_bounds=(given["lower"], given["upper"]),
+        **_noise(family, given),
+    )
+
+
+# The distribution of each model, and the number of axes of its statistic.
+_DISTRIBUTIONS: dict[type, tuple[Callable[..., Any], int]] = {
+    BetaBernoulli: (_count, 0),
+    DirichletCategorical: (_counts, 1),
+    GammaPoisson: (_sum(lambda pm, _, of: pm.Poisson.dist(of["rate"])), 0),
+    GammaExponential: (_sum(lambda pm, _, of: pm.Exponential.dist(of["rate"])), 0),
+    NormalKnownVariance: (_sum(lambda pm, given, of: pm.Normal.dist(of["mean"], given["deviation"])), 0),
+    NormalUnknownVariance: (_moments, 1),
+    LinearRegression: (_regression, 1),
+}

@@ -10,10 +10,10 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.models.base import Model
 from privsample.distributions.noise import noise_distribution
-from privsample.inference.infer import infer
+from privsample.inference.chains import Observation
+from privsample.inference.infer import chain_of
 from privsample.interop.pymc_batches import BatchLikelihood, batch_likelihood
-from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
-from privsample.mechanisms.release import Release
+from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.simulations.experiments.calibration_chains import Evaluation, serial_ranks, step_factor
 from privsample.simulations.experiments.calibration_models import (
     CalibratedModel,
@@ -25,9 +25,8 @@ from privsample.simulations.experiments.calibration_uniformity import p_value
 
 PILOTS = 200  # simulations that determine the scale of steps
 STEPS = 100  # of each chain of a likelihood
-KEPT, SPACING = 19, 20  # draws of `infer` among which a parameter is ranked, and sweeps between two of them
+KEPT, SPACING, TUNE = 19, 10, 50  # of `infer`: draws among which a parameter is ranked, sweeps between two, and before
 WIDE = 50.0  # factor by which bounds are moved apart for a likelihood that ignores them
-_TUNE = 100
 
 Ranks = Callable[[CalibratedModel, NoisyStatistics, Simulations, np.random.Generator], FloatArray]
 
@@ -38,12 +37,13 @@ def likelihood_ranks(
     simulations: Simulations,
     rng: np.random.Generator,
     *,
+    steps: int = STEPS,
     noise_factor: float = 1.0,
     assumed: Model | None = None,
 ) -> FloatArray:
     """Ranks under the likelihood of the distribution in PyMC, of all parameters and then of the log likelihood.
 
-    `noise_factor` multiplies the scale of the noise, and `assumed` replaces the model, in the likelihood only: broken
+    `steps` is the length of each chain. `noise_factor` multiplies the scale of the noise, and `assumed` replaces the model, in the likelihood only: broken
     copies, which must be found.
     """
     noise = noise_distribution(mechanism.distribution.name, noise_factor * mechanism.distribution.scale_parameter)
@@ -51,7 +51,7 @@ def likelihood_ranks(
     pilots = simulate(case, mechanism, PILOTS, rng)
     factor = step_factor(_evaluation(case, mechanism.model, likelihood, pilots.released), pilots.scores)
     evaluate = _evaluation(case, mechanism.model, likelihood, simulations.released)
-    return serial_ranks(evaluate, simulations.scores, factor, STEPS, rng).ranks
+    return serial_ranks(evaluate, simulations.scores, factor, steps, rng).ranks
 
 
 def _evaluation(case: CalibratedModel, model: Model, likelihood: BatchLikelihood, released: FloatArray) -> Evaluation:
@@ -97,15 +97,22 @@ def plug_in_ranks(
 def infer_ranks(
     case: CalibratedModel, mechanism: NoisyStatistics, simulations: Simulations, rng: np.random.Generator
 ) -> FloatArray:
-    """Ranks among draws of `infer`, one chain from its own start for each simulation, thinned."""
+    """Ranks among draws of the chains of `infer`, one from its own start for each simulation, thinned."""
+    make_chain = chain_of(type(mechanism.model))
     parameters = case.parameters(mechanism.model, simulations.scores)
-    drawn = []
-    for seen in simulations.released:
-        release = Release(mechanism=mechanism, draws={"statistic": seen[None]}, account=mechanism.accountant)
-        posterior = infer(PrivateStatistics(release=release), draws=KEPT * SPACING, tune=_TUNE, chains=1, rng=rng)
-        each = [np.asarray(posterior[name]).reshape(KEPT * SPACING, -1) for name in parameters]
-        drawn.append(np.concatenate(each, axis=1)[SPACING - 1 :: SPACING])
-    return _among(ranked(parameters), np.array(drawn), rng)
+    given = {"model": mechanism.model, "n": mechanism.n, "noise": mechanism.distribution}
+    drawn = np.empty((len(simulations.scores), KEPT, ranked(parameters).shape[1]))
+    for own, seen in zip(drawn, simulations.released, strict=True):
+        chain = make_chain(Observation(**given, observed=seen[None]))
+        chain.start(rng)
+        for _ in range(TUNE):
+            chain.sweep(rng, tuning=True)
+        for kept in own:
+            for _ in range(SPACING):
+                chain.sweep(rng, tuning=False)
+            found = chain.parameters()
+            kept[:] = np.concatenate([np.ravel(found[name]) for name in parameters])
+    return _among(ranked(parameters), drawn, rng)
 
 
 def _among(true: FloatArray, drawn: FloatArray, rng: np.random.Generator) -> FloatArray:
