@@ -64,7 +64,7 @@ def _checked(size: Any) -> Any:
 def log_binomial(s: Any, n: Any, p: Any) -> Any:
     """Return the log probabilities of consecutive counts s, shape (..., width), and -inf above n; n and p (...)."""
     n, p = n[..., None], pt.clip(p, 1e-300, 1 - 2.0**-53)[..., None]
-    first = s[..., 0, None]  # with a last axis that is known to have length 1
+    first = s[..., 0][..., None]
     off = n - first
     own = _stirling_error(n) - _stirling_error(first) - _stirling_error(off) + _half_log(n, first, off)
     own = own - _deviance(first, n * p) - _deviance(off, n * (1 - p))
@@ -76,7 +76,7 @@ def log_binomial(s: Any, n: Any, p: Any) -> Any:
 
 def log_poisson(s: Any, mu: Any) -> Any:
     """Return the log probabilities of consecutive counts s, shape (..., width); mu (...)."""
-    mu, first = pt.maximum(mu, 1e-300)[..., None], s[..., 0, None]
+    mu, first = pt.maximum(mu, 1e-300)[..., None], s[..., 0][..., None]
     own = -_deviance(first, mu) - _stirling_error(first) - 0.5 * pt.log(2 * np.pi * pt.maximum(first, 1 / (2 * np.pi)))
     steps = pt.concatenate([pt.zeros_like(first), -pt.log(s[..., 1:]).cumsum(axis=-1)], axis=-1)
     return own + steps + (s - first) * pt.log(mu)
