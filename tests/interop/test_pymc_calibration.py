@@ -12,7 +12,7 @@ from privsample.simulations.experiments.calibration_models import MODELS, simula
 from privsample.simulations.experiments.calibration_ranks import cell_p_value, likelihood_ranks
 
 pytest.importorskip("pymc")
-N, SIMULATIONS, STEPS = 1000, 2000, 40
+N, SIMULATIONS, STEPS = 1000, 4000, 60
 SCALES = {
     "binary": 35,
     "two categories": 35,

@@ -15,7 +15,7 @@ from privsample._checks import FloatArray
 # From normal scores of parameters, (simulations, d), to log likelihoods, (simulations,), and what is ranked,
 # (simulations, quantities).
 Evaluation = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-_SPREAD = 1.0  # standard deviation of the log scale of a step
+_SPREAD = 0.5  # standard deviation of the log scale of a step
 _BEST = 2.4  # over the root of d: the best scale of steps for a normal posterior (Gelman, Roberts and Gilks 1996)
 _DIFFERENCE = 1e-4  # of normal scores, for the slope of the log likelihood
 

@@ -21,7 +21,7 @@ from privsample.simulations.experiments.calibration_models import (
     ranked,
     simulate,
 )
-from privsample.simulations.experiments.calibration_uniformity import p_value
+from privsample.simulations.experiments.calibration_uniformity import counts_below, p_value
 
 PILOTS = 200  # simulations that determine the scale of steps
 STEPS = 100  # of each chain of a likelihood
@@ -140,4 +140,4 @@ def _sides(case: CalibratedModel, ranks: FloatArray) -> tuple[int, ...]:
 def cell_p_value(case: CalibratedModel, ranks: FloatArray, released: FloatArray) -> float:
     """The smallest p-value of all columns of `sided`, times their number."""
     columns = sided(case, ranks, released).T
-    return min(1.0, len(columns) * min(p_value(column) for column in columns))
+    return min(1.0, len(columns) * min(p_value(counts_below(column)) for column in columns))

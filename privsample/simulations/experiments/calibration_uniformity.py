@@ -13,18 +13,23 @@ POINTS = 64  # equal parts of [0, 1], between which the empirical distribution f
 _RESOLVED = 1e-10  # smaller pointwise levels are turned into p-values by the union bound
 
 
-def p_value(numbers: FloatArray) -> float:
-    """The p-value of the hypothesis that the numbers, shape (size,), are independent and uniform on [0, 1]."""
-    size = len(numbers)
-    below = _counts(numbers)
+def counts_below(numbers: FloatArray) -> FloatArray:
+    """How many of the numbers, shape (size,), are at most k / POINTS, k = 0, ..., POINTS."""
+    inner = np.searchsorted(np.sort(numbers), np.arange(1, POINTS) / POINTS, side="right")
+    return np.concatenate([[0.0], inner, [len(numbers)]])
+
+
+def p_value(counts: FloatArray) -> float:
+    """The p-value of the hypothesis that the counts are those of independent uniform numbers on [0, 1]."""
+    size, below = int(counts[-1]), counts[1:-1]
     chances = np.arange(1, POINTS) / POINTS
     tails = np.minimum(stats.binom.cdf(below, size, chances), stats.binom.sf(below - 1, size, chances))
     return _exceeded(min(1.0, 2 * float(tails.min())), size)
 
 
-def ecdf_difference(numbers: FloatArray) -> FloatArray:
+def ecdf_difference(counts: FloatArray) -> FloatArray:
     """The empirical distribution function minus the uniform one at k / POINTS, k = 0, ..., POINTS."""
-    return np.asarray(np.concatenate([[0], _counts(numbers), [len(numbers)]]) / len(numbers) - _places())
+    return np.asarray(counts / counts[-1] - _places())
 
 
 def envelope(size: int, level: float) -> tuple[FloatArray, FloatArray]:
@@ -40,11 +45,6 @@ def envelope(size: int, level: float) -> tuple[FloatArray, FloatArray]:
 
 def _places() -> FloatArray:
     return np.arange(POINTS + 1) / POINTS
-
-
-def _counts(numbers: FloatArray) -> FloatArray:
-    """How many of the numbers are at most k / POINTS, k = 1, ..., POINTS - 1."""
-    return np.searchsorted(np.sort(numbers), np.arange(1, POINTS) / POINTS, side="right").astype(np.float64)
 
 
 def _band(pointwise: float, size: int) -> tuple[FloatArray, FloatArray]:
