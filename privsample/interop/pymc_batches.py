@@ -25,24 +25,25 @@ from privsample.interop.pymc_sampling import libraries
 BatchLikelihood = Callable[[FloatArray, Mapping[str, FloatArray]], FloatArray]
 
 
-def batch_likelihood(model: Any, n: int, noise: Noise) -> BatchLikelihood:
+def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -> BatchLikelihood:
     """Return the log likelihood of noisy statistics, (simulations, ...), under parameters, name -> (simulations, ...).
 
-    Raises TypeError for a model without a distribution in PyMC, and ImportError without PyMC.
+    With `total` the sum of Poisson records is one Poisson count, which no bound clips. Raises TypeError for a model without a distribution in PyMC, and ImportError without PyMC.
     """
-    numbers = {"n": n, "scale": noise.scale_parameter, **_NUMBERS.get(type(model), _none)(model)}
+    of_model = {} if total else _NUMBERS.get(type(model), _none)(model)
+    numbers = {"n": n, "scale": noise.scale_parameter, **of_model}
     names = tuple(spec_of(type(model)).parameters)
-    compiled = _compiled(type(model), noise.name, tuple(numbers))
+    compiled = _compiled(type(model), noise.name, tuple(numbers), total=total)
     constants = [np.asarray(number, dtype=np.float64) for number in numbers.values()]
     return lambda observed, parameters: compiled(observed, *constants, *(parameters[name] for name in names))
 
 
 @cache
-def _compiled(kind: type, family: str, numbers: tuple[str, ...]) -> Callable[..., FloatArray]:
+def _compiled(kind: type, family: str, numbers: tuple[str, ...], *, total: bool) -> Callable[..., FloatArray]:
     pm, tensor = libraries("calibration by simulation")
     import pytensor
 
-    spec, (build, axes) = spec_of(kind), _DISTRIBUTIONS[kind]
+    spec, (build, axes) = spec_of(kind), (_total, 0) if total else _DISTRIBUTIONS[kind]
     observed = tensor.tensor("observed", shape=(None,) * (1 + axes), dtype="float64")
     given = {name: tensor.dscalar(name) for name in numbers}
     parameters = {
@@ -83,6 +84,12 @@ def _count(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any])
     from privsample.pymc import NoisyCount
 
     return NoisyCount.dist(given["n"], parameters["theta"], **_noise(family, given))
+
+
+def _total(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    from privsample.pymc import NoisyPoisson
+
+    return NoisyPoisson.dist(given["n"] * parameters["rate"], **_noise(family, given))
 
 
 def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:

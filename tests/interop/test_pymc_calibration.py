@@ -18,6 +18,7 @@ SCALES = {
     "two categories": 35,
     "three categories": 33,
     "Poisson counts": 82,
+    "Poisson total": 82,
     "exponential times": 25,
     "normal, known variance": 56,
     "normal, unknown variance": 58,

@@ -34,7 +34,7 @@ class CalibratedModel(NamedTuple):
 
     `model` is the model whose bounds clip a share of the records, `width` the number of normal scores of parameters,
     `parameters` the function from scores, (simulations, width), to parameters, and `sides` the coordinate of the
-    statistic that grows with each parameter.
+    statistic that grows with each parameter. `total` says that the sum of the records is one Poisson count.
     """
 
     name: str
@@ -44,6 +44,7 @@ class CalibratedModel(NamedTuple):
     parameters: Callable[[Model, FloatArray], Parameters]
     sides: tuple[int, ...] = (0,)
     bounded: bool = True
+    total: bool = False
 
     def shares(self) -> tuple[float, ...]:
         """The shares of clipped records that this model can have."""
@@ -210,6 +211,7 @@ MODELS = (
     ),
     CalibratedModel("three categories", _survey, "discrete laplace", 2, _dirichlet, (0, 1, 2), bounded=False),
     CalibratedModel("Poisson counts", _counts, "discrete laplace", 1, _gamma),
+    CalibratedModel("Poisson total", _counts, "discrete laplace", 1, _gamma, bounded=False, total=True),
     CalibratedModel("exponential times", _times, "laplace", 1, _gamma),
     CalibratedModel("normal, known variance", _numbers, "laplace", 1, _normal),
     CalibratedModel("normal, unknown variance", _pairs, "gaussian", 2, _moments, (0, 1)),

@@ -26,7 +26,6 @@ from privsample.simulations.experiments.calibration_uniformity import counts_bel
 PILOTS = 200  # simulations that determine the scale of steps
 STEPS = 100  # of each chain of a likelihood
 KEPT, SPACING, TUNE = 19, 10, 50  # of `infer`: draws among which a parameter is ranked, sweeps between two, and before
-WIDE = 50.0  # factor by which bounds are moved apart for a likelihood that ignores them
 
 Ranks = Callable[[CalibratedModel, NoisyStatistics, Simulations, np.random.Generator], FloatArray]
 
@@ -47,7 +46,7 @@ def likelihood_ranks(
     copies, which must be found.
     """
     noise = noise_distribution(mechanism.distribution.name, noise_factor * mechanism.distribution.scale_parameter)
-    likelihood = batch_likelihood(assumed or mechanism.model, mechanism.n, noise)
+    likelihood = batch_likelihood(assumed or mechanism.model, mechanism.n, noise, total=case.total)
     pilots = simulate(case, mechanism, PILOTS, rng)
     factor = step_factor(_evaluation(case, mechanism.model, likelihood, pilots.released), pilots.scores)
     evaluate = _evaluation(case, mechanism.model, likelihood, simulations.released)
@@ -137,7 +136,13 @@ def _sides(case: CalibratedModel, ranks: FloatArray) -> tuple[int, ...]:
     return case.sides[: ranks.shape[1]]
 
 
+def worst_column(case: CalibratedModel, ranks: FloatArray, released: FloatArray) -> tuple[FloatArray, int]:
+    """Counts of the column of `sided` with the smallest p-value, as of `counts_below`, and the number of columns."""
+    counts = [counts_below(column) for column in sided(case, ranks, released).T]
+    return min(counts, key=p_value), len(counts)
+
+
 def cell_p_value(case: CalibratedModel, ranks: FloatArray, released: FloatArray) -> float:
-    """The smallest p-value of all columns of `sided`, times their number."""
-    columns = sided(case, ranks, released).T
-    return min(1.0, len(columns) * min(p_value(counts_below(column)) for column in columns))
+    """The smallest p-value of all columns of `sided`, times their number (Bonferroni)."""
+    counts, columns = worst_column(case, ranks, released)
+    return min(1.0, columns * p_value(counts))
