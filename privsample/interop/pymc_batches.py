@@ -28,7 +28,8 @@ BatchLikelihood = Callable[[FloatArray, Mapping[str, FloatArray]], FloatArray]
 def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -> BatchLikelihood:
     """Return the log likelihood of noisy statistics, (simulations, ...), under parameters, name -> (simulations, ...).
 
-    With `total` the sum of Poisson records is one Poisson count, which no bound clips. Raises TypeError for a model without a distribution in PyMC, and ImportError without PyMC.
+    With `total` the sum of Poisson records is one Poisson count, which no bound clips. Raises TypeError for a model
+    without a distribution in PyMC, and ImportError without PyMC.
     """
     of_model = {} if total else _NUMBERS.get(type(model), _none)(model)
     numbers = {"n": n, "scale": noise.scale_parameter, **of_model}

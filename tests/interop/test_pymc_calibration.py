@@ -4,7 +4,6 @@ The noise of 1000 records has three times the standard deviation of their statis
 its scale is too narrow. A quarter of the records clips where a model has bounds.
 """
 
-import numpy as np
 import pytest
 
 from privsample import NoisyStatistics
@@ -35,4 +34,3 @@ def test_ranks_of_true_parameters_are_uniform_unless_the_noise_is_wrong(case, no
     simulations = simulate(case, mechanism, SIMULATIONS, rng)
     ranks = likelihood_ranks(case, mechanism, simulations, rng, steps=STEPS, noise_factor=noise_factor)
     assert (cell_p_value(case, ranks, simulations.released) > alpha) == accepted
-

@@ -42,8 +42,8 @@ def likelihood_ranks(
 ) -> FloatArray:
     """Ranks under the likelihood of the distribution in PyMC, of all parameters and then of the log likelihood.
 
-    `steps` is the length of each chain. `noise_factor` multiplies the scale of the noise, and `assumed` replaces the model, in the likelihood only: broken
-    copies, which must be found.
+    `steps` is the length of each chain. `noise_factor` multiplies the scale of the noise, and `assumed` replaces the
+    model, in the likelihood only: broken copies, which must be found.
     """
     noise = noise_distribution(mechanism.distribution.name, noise_factor * mechanism.distribution.scale_parameter)
     likelihood = batch_likelihood(assumed or mechanism.model, mechanism.n, noise, total=case.total)
