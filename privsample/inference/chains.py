@@ -119,13 +119,13 @@ def _run_all(
     make_chain: Callable[[], Chain], generators: list[np.random.Generator], draws: int, tune: int, *, progress: bool
 ) -> list[Trace]:
     """Run one chain for each generator, through joblib."""
-    from joblib import Parallel, cpu_count, delayed
+    from joblib import Parallel, cpu_count, delayed, effective_n_jobs
     from joblib.parallel import get_active_backend
 
     _, configured = get_active_backend()
     backend, _ = get_active_backend(prefer="threads")
-    workers = min(cpu_count() if configured is None else configured, len(generators))
-    shared = backend.supports_sharedmem or workers == 1
+    workers = min(cpu_count() if configured is None else effective_n_jobs(configured), len(generators))
+    shared = getattr(backend, "supports_sharedmem", False) or workers == 1
     stop = Event() if shared else None
     sweeps = (draws + tune) * len(generators)
     with progress_bar("sampling", sweeps, wanted=progress) as advance, _one_blas_thread():

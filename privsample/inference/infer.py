@@ -1,5 +1,6 @@
 """Exact Bayesian inference from a noisy release, for records that are independent given the parameters."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import signature
@@ -200,7 +201,9 @@ def _posterior(
         "observed_data": {"noisy_statistic": observation.observed},
         "constant_data": {"n": float(observation.n), "noise_variance": observation.noise.variance},
     }
-    figures = summary(PosteriorDraws(method=description, **given).to_arviz())
+    with warnings.catch_warnings():  # diagnostics of a few draws are NaN
+        warnings.simplefilter("ignore", RuntimeWarning)
+        figures = summary(PosteriorDraws(method=description, **given).to_arviz())
     worst, least = float(figures["r_hat"].astype(float).max()), float(figures["ess_bulk"].astype(float).min())
     text = (
         f"{description}; {chains} chains of {len(trace.acceptance) // chains}, largest R-hat {worst:.4g}, least "

@@ -1,6 +1,7 @@
 """Priors that the user states: independent distributions of the parameters by name, as SciPy's frozen distributions."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,19 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 _EXPECTED = "a frozen distribution, such as scipy.stats.norm(0, 1), with rvs(size=, random_state=) and logpdf or logpmf"
 
 
+def not_frozen(given: Any) -> str:
+    """What an object is that cannot be drawn from; "" for a distribution with parameters."""
+    from scipy import stats
+
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    if isinstance(given, (stats.rv_continuous, stats.rv_discrete)):
+        return f"{given.name} without its parameters"
+    return "" if callable(getattr(given, "rvs", None)) else type(given).__name__
+
+
 class StatedPrior:
     """The prior distribution of one parameter: a number, or an array of independent or dependent numbers.
-
-    Coordinates on the real line are used for random walks: the logarithm of the distance from a single bound, the logit
-    between two bounds, and the number itself without bounds or where it is an integer.
 
     Parameters
     ----------
@@ -34,8 +43,8 @@ class StatedPrior:
     def __init__(self, name: str, distribution: Any) -> None:
         self.name, self.distribution = name, distribution
         self.own = isinstance(distribution, PosteriorDistribution)
-        if not self.own and (isinstance(distribution, type) or not callable(getattr(distribution, "rvs", None))):
-            raise TypeError(f"prior[{name!r}] must be {_EXPECTED}, got {type(distribution).__name__}")
+        if not self.own and (wrong := not_frozen(distribution)):
+            raise TypeError(f"prior[{name!r}] must be {_EXPECTED}, got {wrong}")
         names = ("log_density",) if self.own else ("logpdf", "logpmf")
         found = [each for each in names if callable(getattr(distribution, each, None))]
         self.density = getattr(distribution, found[0]) if found else None
@@ -63,7 +72,9 @@ class StatedPrior:
         if not np.isfinite(self.log_density(trial)):
             raise ValueError(f"prior[{self.name!r}] must have a finite log density at its draws, got none at {trial}")
         try:
-            self.log_density(self.constrain(self.unconstrain(trial) + (1.0 if self.integer_valued else 0.01)))
+            coordinates = Coordinates([self])
+            moved = coordinates.unconstrain({self.name: trial}) + (1.0 if self.integer_valued else 0.01)
+            self.log_density(coordinates.constrain(moved)[self.name])
         except ValueError:
             raise ValueError(
                 f"prior[{self.name!r}] must be a distribution over an open set, not over a surface as the Dirichlet "
@@ -74,7 +85,9 @@ class StatedPrior:
         if self.own:
             return np.asarray(self.distribution.sample(1, rng)[0], dtype=np.float64)
         drawn = numbers_of(self.distribution.rvs(random_state=rng), f"prior[{self.name!r}].rvs")
-        return drawn.reshape(()) if drawn.size == 1 else drawn
+        if drawn.size == 1:
+            return drawn.reshape(())
+        return drawn[0] if drawn.ndim == 2 and len(drawn) == 1 else drawn
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """One draw, shape () or (k,)."""
@@ -88,39 +101,65 @@ class StatedPrior:
             raise ValueError(f"prior[{self.name!r}] must have a log density, got NaN at {value}")
         return found
 
-    def unconstrain(self, value: FloatArray) -> FloatArray:
-        """Coordinates on the real line, shape (k,)."""
-        low, high, v = np.atleast_1d(self.low), np.atleast_1d(self.high), np.atleast_1d(value)
-        if self.integer_valued:
-            return v.astype(np.float64)
-        with np.errstate(all="ignore"):
-            return np.select(
-                [np.isfinite(low) & np.isfinite(high), np.isfinite(low), np.isfinite(high)],
-                [special.logit((v - low) / (high - low)), np.log(v - low), -np.log(high - v)],
-                v,
-            )
 
-    def constrain(self, z: FloatArray) -> FloatArray:
-        """The parameter at coordinates on the real line."""
-        low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
-        if self.integer_valued:
-            return np.rint(z).reshape(self.shape)
+class Coordinates:
+    """Coordinates on the real line of several parameters, for random walks.
+
+    The logarithm of the distance from a single bound, the logit between two bounds, and the number itself without
+    bounds or where it is an integer.
+
+    Parameters
+    ----------
+    priors : list of StatedPrior
+        The parameters, in the order of the coordinates.
+    """
+
+    def __init__(self, priors: list[StatedPrior]) -> None:
+        ends = [np.concatenate([np.zeros(0), *(np.ravel(at) for at in found)]) for found in _bounds(priors)]
+        self.low, self.high = ends
+        whole = np.repeat([each.integer_valued for each in priors], [each.low.size for each in priors]).astype(bool)
+        below, above = np.isfinite(self.low) & ~whole, np.isfinite(self.high) & ~whole
+        self.integer, self.between = np.flatnonzero(whole), np.flatnonzero(below & above)
+        self.above_low, self.below_high = np.flatnonzero(below & ~above), np.flatnonzero(above & ~below)
+        self.width = self.high - self.low
+        stops = np.cumsum([0, *(each.low.size for each in priors)]).tolist()
+        self.parts = [(each.name, each.shape, slice(*ends)) for each, ends in zip(priors, pairwise(stops), strict=True)]
+
+    def unconstrain(self, values: dict[str, FloatArray]) -> FloatArray:
+        """The coordinates of parameters, shape (dimension,)."""
+        z = np.empty(len(self.low))
+        for name, _, place in self.parts:
+            z[place] = np.ravel(values[name])
         with np.errstate(all="ignore"):
-            value = np.select(
-                [np.isfinite(low) & np.isfinite(high), np.isfinite(low), np.isfinite(high)],
-                [low + (high - low) * special.expit(z), low + np.exp(z), high - np.exp(-z)],
-                z,
-            )
-        return value.reshape(self.shape)
+            for at in self.between:
+                z[at] = special.logit((z[at] - self.low[at]) / self.width[at])
+            for at in self.above_low:
+                z[at] = np.log(z[at] - self.low[at])
+            for at in self.below_high:
+                z[at] = -np.log(self.high[at] - z[at])
+        return z
+
+    def constrain(self, z: FloatArray) -> dict[str, FloatArray]:
+        """The parameters at these coordinates."""
+        v = z.copy()
+        with np.errstate(all="ignore"):
+            for at in self.between:
+                v[at] = self.low[at] + self.width[at] * special.expit(z[at])
+            for at in self.above_low:
+                v[at] = self.low[at] + np.exp(z[at])
+            for at in self.below_high:
+                v[at] = self.high[at] - np.exp(-z[at])
+        v[self.integer] = np.rint(v[self.integer])
+        return {name: v[place].reshape(shape) for name, shape, place in self.parts}
 
     def log_slope(self, z: FloatArray) -> float:
         """The log of the derivative of `constrain`, up to a constant."""
-        low, high = np.isfinite(np.atleast_1d(self.low)), np.isfinite(np.atleast_1d(self.high))
-        if self.integer_valued:
-            return 0.0
-        return float(
-            np.select([low & high, low, high], [special.log_expit(z) + special.log_expit(-z), z, -z], 0.0).sum()
-        )
+        logits = sum(float(special.log_expit(z[at]) + special.log_expit(-z[at])) for at in self.between)
+        return logits + sum(float(z[at]) for at in self.above_low) - sum(float(z[at]) for at in self.below_high)
+
+
+def _bounds(priors: list[StatedPrior]) -> tuple[list[FloatArray], list[FloatArray]]:
+    return [each.low for each in priors], [each.high for each in priors]
 
 
 def stated_priors(prior: Mapping[Any, Any]) -> dict[str, StatedPrior]:

@@ -204,6 +204,14 @@ class BernoulliRecords(ConjugateRecords):
     model: BetaBernoulli
     _positive = False
 
+    def __init__(self, observation: Observation) -> None:
+        if observation.model.fractional:
+            raise TypeError(
+                "fractional records have no likelihood: give prior and records, such as "
+                "prior={'b': scipy.stats.gamma(2)}, records=lambda b: scipy.stats.beta(1, b)"
+            )
+        super().__init__(observation)
+
     def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
         """Zeros and ones."""
         return (rng.random(self.n) < theta).astype(np.float64)

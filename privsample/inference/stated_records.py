@@ -13,11 +13,12 @@ from privsample._checks import FloatArray, check_memory, numbers_of
 from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 from privsample.inference.contributions import contributions_of, record_width
-from privsample.inference.priors import StatedPrior
+from privsample.inference.priors import Coordinates, StatedPrior, not_frozen
 from privsample.inference.records import choose_start, refuse_size_prior
 from privsample.inference.walks import LearnedWalk, Walk
 
 _STARTS = 32  # states simulated from the prior, one of which becomes the first
+_SHIFTS = 3  # moves of the parameters in each sweep, if there is only one way to move them
 _NUMBERS = 4_000_000  # records of all these states together, at most
 Values = dict[str, FloatArray]
 
@@ -38,10 +39,10 @@ class StatedDistribution:
     def __init__(self, records: Callable[..., Any], values: Values, width: int | None) -> None:
         self.values, self.width = values, width
         self.distribution = records(**{name: value[()] if value.ndim == 0 else value for name, value in values.items()})
-        if isinstance(self.distribution, type) or not callable(getattr(self.distribution, "rvs", None)):
+        if wrong := not_frozen(self.distribution):
             raise TypeError(
                 "records must return a frozen distribution, such as scipy.stats.norm(mean, 1), with "
-                f"rvs(size=, random_state=), got {type(self.distribution).__name__}"
+                f"rvs(size=, random_state=), got {wrong}"
             )
         self.integer_valued = not self._has("logpdf") and self._has("logpmf")
 
@@ -139,6 +140,7 @@ class StatedRecords:
         self.contribution = contributions_of(observation.model)
         self.acceptance = NoiseAcceptance(observation.noise, observation.observed)
         self.walked = [name for name, each in self.prior.items() if each.density is not None]
+        self.coordinates = Coordinates([self.prior[name] for name in self.walked])
         self.redrawn = [name for name in self.prior if name not in self.walked]
         self.state: StatedDistribution
         self.x: FloatArray
@@ -156,7 +158,7 @@ class StatedRecords:
         chosen = choose_start(self.acceptance, sums, rng)
         self.state, self.x = states[chosen], drawn[chosen]
         self.contributions, self.log_prior = self.contribution(self.x), self._log_prior(self.state.values)
-        spreads = np.array([self._coordinates(state.values) for state in states])
+        spreads = np.array([self.coordinates.unconstrain(state.values) for state in states])
         low, high = np.quantile(spreads, [0.25, 0.75], axis=0)
         spread = np.maximum((high - low) / 1.35, 1e-6)
         self.moves: dict[str, tuple[Callable[[StatedDistribution, np.random.Generator], Any], Walk]] = {}
@@ -186,7 +188,8 @@ class StatedRecords:
         moves = self.acceptance.offer(self.contributions, self.contribution(proposed), rng)
         self.x[moves.accepted] = proposed[moves.accepted]
         for move, walk in self.moves.values():
-            self._move(move, walk, rng, tuning=tuning)
+            for _ in range(_SHIFTS if len(self.moves) == 1 else 1):
+                self._move(move, walk, rng, tuning=tuning)
         return moves.rate
 
     def _move(
@@ -198,11 +201,11 @@ class StatedRecords:
         tuning: bool,
     ) -> None:
         """Propose parameters by a random walk, or from their priors where those have no density; accept or not."""
-        old, z = self.state.values, self._coordinates(self.state.values)
+        old, z = self.state.values, self.coordinates.unconstrain(self.state.values)
         walks = bool(self.walked) and not (self.redrawn and rng.random() < 0.5)
         proposal = walk.propose(z, rng) if walks else z
         if walks:
-            moved = self._values(proposal)
+            moved = self.coordinates.constrain(proposal)
             log_prior = self._log_prior(moved)
         else:  # the prior and the proposal cancel
             moved, log_prior = {name: self.prior[name].draw(rng) for name in self.redrawn}, self.log_prior
@@ -211,12 +214,12 @@ class StatedRecords:
             state = self._distribution(old | moved)
             found, x, contributions = move(state, rng)
             if walks:
-                log_ratio += self._log_slope(proposal) - self._log_slope(z)
+                log_ratio += self.coordinates.log_slope(proposal) - self.coordinates.log_slope(z)
             log_ratio += found
             if log_ratio > -rng.standard_exponential():
                 self.state, self.x, self.contributions, self.log_prior = state, x, contributions, log_prior
         if tuning and walks:
-            walk.tune(log_ratio, self._coordinates(self.state.values))
+            walk.tune(log_ratio, self.coordinates.unconstrain(self.state.values))
 
     def _by_density(self, state: StatedDistribution, rng: np.random.Generator) -> tuple[float, FloatArray, FloatArray]:
         """Keep the records: the ratio of their densities (section 2)."""
@@ -249,25 +252,8 @@ class StatedRecords:
         """The current parameters."""
         return self.state.values
 
-    # Coordinates of the parameters that have densities
-
     def _distribution(self, values: Values) -> StatedDistribution:
         return StatedDistribution(self.records, {name: values[name] for name in self.prior}, self.width)
 
-    def _coordinates(self, values: Values) -> FloatArray:
-        parts = [self.prior[name].unconstrain(values[name]) for name in self.walked]
-        return np.concatenate([np.zeros(0), *parts])
-
     def _log_prior(self, values: Values) -> float:
         return sum(self.prior[name].log_density(values[name]) for name in self.walked)
-
-    def _values(self, z: FloatArray) -> Values:
-        return {name: self.prior[name].constrain(part) for name, part in self._parts(z)}
-
-    def _log_slope(self, z: FloatArray) -> float:
-        return sum(self.prior[name].log_slope(part) for name, part in self._parts(z))
-
-    def _parts(self, z: FloatArray) -> list[tuple[str, FloatArray]]:
-        """The coordinates of each parameter."""
-        sizes = [max(int(np.prod(self.prior[name].shape)), 1) for name in self.walked]
-        return list(zip(self.walked, np.split(z, np.cumsum(sizes)[:-1]), strict=True)) if sizes else []

@@ -35,10 +35,12 @@ def probability_of(log_ratio: float) -> float:
 
 
 class Walk:
-    """A symmetric random walk in several dimensions, whose shape is tuned to an acceptance rate in every direction.
+    """A symmetric random walk in several dimensions: in all of them, or in one, at random.
 
-    The robust adaptive Metropolis algorithm of Vihola 2012: directions in which proposals are accepted too often become
-    longer, the others shorter. Unlike the covariance of the states it fits moves that hold other variables fixed.
+    Steps in all coordinates are tuned to an acceptance rate in every direction by the robust adaptive Metropolis
+    algorithm of Vihola 2012: directions in which proposals are accepted too often become longer, the others shorter.
+    Unlike the covariance of the states this fits moves that hold other variables fixed. Steps in one coordinate have
+    sizes of their own, which are tuned faster.
 
     Parameters
     ----------
@@ -50,19 +52,29 @@ class Walk:
         self.root, self._count = np.diag(spreads), 0
         self._target = _TARGETS.get(len(spreads), _TARGET)
         self._direction = np.zeros(len(spreads))
+        self._steps = [Step(float(spread)) for spread in spreads]
+        self._single: int | None = None
 
     def propose(self, z: FloatArray, rng: np.random.Generator) -> FloatArray:
         """A proposal from the state z, shape (dimension,)."""
-        self._direction = rng.standard_normal(len(z))
-        return z + self.root @ self._direction
+        self._direction, self._single = rng.standard_normal(len(z)), None
+        if len(z) == 1 or rng.random() < 0.5:
+            self._single = int(rng.integers(len(z)))
+            moved = z.copy()
+            moved[self._single] += self._steps[self._single].size * self._direction[self._single]
+            return moved
+        return np.asarray(z + self.root @ self._direction)
 
     def tune(self, log_ratio: float, z: FloatArray) -> None:
         """Adapt to the log ratio of the last proposal; `z` is the state after it. Call it while tuning only."""
         del z
+        if self._single is not None:
+            self._steps[self._single].tune(log_ratio)
+            return
         self._count += 1
         rate = min(1.0, len(self._direction) / self._count**0.6)
         change = rate * (probability_of(log_ratio) - self._target)
-        along = self.root @ self._direction / max(float(np.linalg.norm(self._direction)), 1e-300)
+        along = self.root @ self._direction / float(np.linalg.norm(self._direction))
         # |change| < 1, so that the matrix stays positive definite
         self.root = np.linalg.cholesky(self.root @ self.root.T + change * np.outer(along, along))
 
@@ -78,6 +90,10 @@ class LearnedWalk(Walk):
         super().__init__(spreads)
         self._mean, self._scatter, self._floor = np.zeros(len(spreads)), np.diag(spreads**2), (1e-3 * spreads) ** 2
         self._factor = 2.4 / len(spreads) ** 0.5 if len(spreads) else 1.0
+
+    def propose(self, z: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """A proposal from the state z, shape (dimension,)."""
+        return np.asarray(z + self.root @ rng.standard_normal(len(z)))
 
     def tune(self, log_ratio: float, z: FloatArray) -> None:
         """Learn from the state `z` after the last proposal."""

@@ -1,0 +1,166 @@
+"""Chains over records of one number: each move against the truth, and the posterior against the exact one."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.inference.chains import Observation, run_chains
+from privsample.inference.records import (
+    BernoulliRecords,
+    ExponentialRecords,
+    NormalRecords,
+    PoissonRecords,
+    choose_start,
+)
+from tests.inference.calibration import noise_ranks, replicas, uniform_pvalue
+
+LAPLACE, GAUSSIAN = ps.LaplaceNoise(scale=0.8), ps.GaussianNoise(noise_std=1.2)
+CASES = {
+    "exponential": (ExponentialRecords, ps.GammaExponential(4, 4, upper=0.7)),
+    "poisson": (PoissonRecords, ps.GammaPoisson(6, 3, upper=2)),
+    "normal": (NormalRecords, ps.NormalKnownVariance(0.3, 1, noise_variance=1, bounds=(-0.5, 1))),
+    "bernoulli": (BernoulliRecords, ps.BetaBernoulli(2, 3)),
+}
+each_case = pytest.mark.parametrize("case", CASES)
+
+
+def from_prior(model):
+    def put(chain, rng):
+        chain.theta = float(model.prior.sample(1, rng)[0])
+        chain.x = chain.simulate(chain.theta, rng)
+        chain.contributions = chain._clipped(chain.x)
+
+    return put
+
+
+def prior_rank(model, theta):
+    """Probability of a smaller parameter under the prior."""
+    match model.prior:
+        case ps.Gamma(shape=shape, rate=rate):
+            return stats.gamma(shape, scale=1 / rate).cdf(theta)
+        case ps.Normal(location=location, scale=scale):
+            return stats.norm(location, scale).cdf(theta)
+        case ps.Beta(a=a, b=b):
+            return stats.beta(a, b).cdf(theta)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("case", "noise"),
+    [("exponential", LAPLACE), ("poisson", GAUSSIAN), ("normal", LAPLACE), ("bernoulli", GAUSSIAN)],
+)
+def test_sweeps_keep_the_joint_distribution(case, noise, rng, alpha):
+    """Parameters keep the prior, and release minus records stays noise; the mutant believes in 0.8 times the noise."""
+    kind, model = CASES[case]
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.8 * noise.scale_parameter))
+    for believed, accepted in ((noise, True), (narrow, False)):
+        thetas, noises = [], []
+        for chain, observed in replicas(
+            kind, from_prior(model), 4000, rng, n=20, model=model, noise=noise, believed=believed, sweeps=3
+        ):
+            thetas.append(chain.theta)
+            noises.append((observed - chain.contributions.sum(axis=0))[0, 0])
+            assert (chain.contributions == np.clip(chain.x, *chain.bounds)[:, None]).all()
+        found = uniform_pvalue(noise_ranks(noise, np.array(noises)))
+        if accepted:
+            found = min(found, uniform_pvalue(prior_rank(model, np.array(thetas))))
+        assert (found > alpha) == accepted
+
+
+@pytest.mark.statistical
+@each_case
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_moved_records_have_the_distribution_at_the_new_parameter(case, factor, rng, alpha):
+    """The mutant is the distribution at the old parameter."""
+    kind, model = CASES[case]
+    n, old = 20_000, 0.5
+    chain = kind(Observation(model=model, n=n, noise=LAPLACE, observed=np.zeros(1)))
+    chain.theta = old
+    chain.x = chain.simulate(old, rng)
+    new = old * factor
+    moved = chain.move(new, rng)
+    for theta, accepted in ((new, True), (old, False)):
+        match case:
+            case "exponential":
+                found = stats.kstest(moved, stats.expon(scale=1 / theta).cdf).pvalue
+            case "normal":
+                found = stats.kstest(moved, stats.norm(theta, 1).cdf).pvalue
+            case "poisson":
+                counts = np.bincount(np.minimum(moved, 3).astype(int), minlength=4)
+                due = stats.poisson(theta).pmf(np.arange(3))
+                found = stats.chisquare(counts, n * np.append(due, 1 - due.sum())).pvalue
+            case _:
+                found = stats.binomtest(int(moved.sum()), n, theta).pvalue
+        assert (found > alpha) == accepted
+    assert moved.shape == (n,)
+    share = {"exponential": 0.0, "normal": 0.0}.get(case, 0.5)
+    assert (moved == chain.x).mean() >= share  # the moved records stay close to the old ones
+
+
+@each_case
+def test_coordinates_are_inverse_to_each_other(case):
+    kind, model = CASES[case]
+    chain = kind(Observation(model=model, n=2, noise=LAPLACE, observed=np.zeros(1)))
+    for theta in (0.01, 0.3, 0.9):
+        z = float(chain.unconstrain(np.asarray(theta)))
+        found, slope = chain.constrain(z)
+        assert found == pytest.approx(theta, rel=1e-12)
+        step = 1e-6
+        numeric = (chain.constrain(z + step)[0] - chain.constrain(z - step)[0]) / (2 * step)
+        assert slope == pytest.approx(np.log(numeric), abs=1e-6)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("case", "noise", "observed"),
+    [
+        ("exponential", ps.LaplaceNoise(scale=3.0), [8.0]),
+        ("exponential", ps.GaussianNoise(noise_std=3.0), [12.0, 13.5]),
+        ("poisson", ps.DiscreteLaplaceNoise(scale=3.0), [33.0]),
+        ("poisson", ps.DiscreteGaussianNoise(noise_std=3.0), [20.0]),
+        ("normal", ps.LaplaceNoise(scale=3.0), [8.0, 2.0]),
+        ("bernoulli", ps.DiscreteLaplaceNoise(scale=3.0), [-2.0]),
+    ],
+)
+def test_the_posterior_is_the_exact_one(case, noise, observed, rng, alpha):
+    """Where most records are clipped; the mutant believes in noise of half the scale."""
+    kind, model = CASES[case]
+    copies, n = np.array(observed), 20
+    exact = model.noise_aware(n, noise, copies).distribution
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.5 * noise.scale_parameter))
+    for believed, accepted in ((noise, True), (narrow, False)):
+        observation = Observation(model=model, n=n, noise=believed, observed=copies)
+        trace = run_chains(partial(kind, observation), draws=15_000, tune=300, chains=1, rng=rng)
+        drawn = trace.draws[model.parameter][::5]  # as good as independent
+        assert (stats.kstest(drawn, exact.below).pvalue > alpha) == accepted
+
+
+def test_starts_are_near_the_release(rng):
+    """A state from a wide prior is hundreds of noise scales away, the chosen one not."""
+    model = ps.NormalKnownVariance(0, 1e6, noise_variance=1, bounds=(-100, 100))
+    observed = np.array([300.0])
+    gaps = []
+    for _ in range(20):
+        chain = NormalRecords(Observation(model=model, n=50, noise=LAPLACE, observed=observed))
+        chain.start(rng)
+        gaps.append(abs(chain.contributions.sum() - 300.0))
+    assert np.median(gaps) < 2000 < 5000
+
+
+def test_a_start_is_chosen_also_where_no_density_is_a_number(rng):
+    acceptance = NormalRecords(
+        Observation(model=CASES["normal"][1], n=5, noise=ps.GaussianNoise(noise_std=1e-160), observed=np.array([1e300]))
+    ).acceptance
+    assert choose_start(acceptance, np.array([[1.0], [2.0]]), rng) in (0, 1)
+
+
+def test_a_prior_at_zero_gives_no_infinite_records(rng):
+    """Draws of Gamma(1e-4, 1) underflow to 0."""
+    model = ps.GammaExponential(1e-4, 1.0, upper=2.0)
+    observation = Observation(model=model, n=10, noise=LAPLACE, observed=np.array([19.0]))
+    trace = run_chains(lambda: ExponentialRecords(observation), draws=50, tune=50, chains=2, rng=rng)
+    assert np.isfinite(trace.draws["rate"]).all()
+    assert (trace.draws["rate"] > 0).all()

@@ -1,0 +1,394 @@
+"""Chains over records of stated distributions: each move, posteriors against quadrature, and simulation alone."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import privsample as ps
+from privsample.inference.chains import Observation, run_chains
+from privsample.inference.priors import Coordinates, StatedPrior, stated_priors
+from privsample.inference.stated_records import StatedDistribution, StatedRecords
+from privsample.inference.walks import LearnedWalk, Walk
+from tests.inference.calibration import noise_ranks, replicas, uniform_pvalue
+
+NORMAL = ps.NormalKnownVariance(0, 1, noise_variance=1, bounds=(-1, 1))
+LAPLACE = ps.LaplaceNoise(scale=0.8)
+
+
+class Light:
+    """A normal distribution without the cost of a frozen distribution of SciPy; `hidden` methods are left out."""
+
+    def __init__(self, mean, std=1.0, hidden=()):
+        self.mean, self.std, self.hidden = mean, std, hidden
+
+    def __getattr__(self, name):
+        if name in ("rvs", "logpdf", "cdf", "ppf", "sf", "isf") and name not in self.hidden:
+            return getattr(self, f"_{name}")
+        raise AttributeError(name)
+
+    def _rvs(self, size, random_state):
+        return self.mean + self.std * random_state.standard_normal(size)
+
+    def _logpdf(self, x):
+        return -0.5 * ((x - self.mean) / self.std) ** 2 - np.log(self.std)
+
+    def _cdf(self, x):
+        from scipy.special import ndtr
+
+        return ndtr((x - self.mean) / self.std)
+
+    def _ppf(self, q):
+        from scipy.special import ndtri
+
+        return self.mean + self.std * ndtri(q)
+
+    def _sf(self, x):
+        return self._cdf(2 * self.mean - x)
+
+    def _isf(self, q):
+        return 2 * self.mean - self._ppf(q)
+
+
+class LightPrior(Light):
+    """A prior that is quick to evaluate."""
+
+    def __init__(self, hidden=()):
+        super().__init__(0.0, 1.0, ("cdf", "ppf", "sf", "isf", *hidden))
+
+    def support(self):
+        return -np.inf, np.inf
+
+    def _rvs(self, random_state):
+        return random_state.standard_normal()
+
+
+WAYS = {
+    "density and quantiles": (),
+    "density": ("cdf",),
+    "quantiles": ("logpdf", "sf"),
+    "simulation": ("logpdf", "ppf"),
+}
+
+
+def chain_maker(hidden, prior_hidden=()):
+    priors = stated_priors({"mean": LightPrior(prior_hidden)})
+    return lambda observation: StatedRecords(observation, prior=priors, records=lambda mean: Light(mean, hidden=hidden))
+
+
+def from_prior(chain, rng):
+    """Start once, so that the moves exist, then put a state from the prior."""
+    if not hasattr(chain, "moves"):
+        chain.start(rng)
+    chain.state = chain._distribution({"mean": np.asarray(rng.standard_normal())})
+    chain.x = chain.state.draw(chain.n, rng)
+    chain.contributions = chain.contribution(chain.x)
+    chain.log_prior = chain._log_prior(chain.state.values)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("way", WAYS)
+def test_sweeps_keep_the_joint_distribution(way, rng, alpha):
+    """Parameters keep the prior, and release minus records stays noise; the mutant believes in 0.8 times the noise."""
+    for believed, accepted in ((LAPLACE, True), (ps.LaplaceNoise(scale=0.8 * 0.8), False)):
+        means, noises = [], []
+        for chain, observed in replicas(
+            chain_maker(WAYS[way]),
+            from_prior,
+            4000,
+            rng,
+            n=20,
+            model=NORMAL,
+            noise=LAPLACE,
+            believed=believed,
+            sweeps=2,
+        ):
+            means.append(float(chain.parameters()["mean"]))
+            noises.append((observed - chain.contributions.sum(axis=0))[0, 0])
+        found = uniform_pvalue(noise_ranks(LAPLACE, np.array(noises)))
+        if accepted:
+            found = min(found, uniform_pvalue(stats.norm.cdf(means)))
+        assert (found > alpha) == accepted
+
+
+@pytest.mark.parametrize(
+    ("way", "moves"),
+    [
+        ("density and quantiles", ["density", "quantiles"]),
+        ("density", ["density", "simulation"]),
+        ("quantiles", ["quantiles", "simulation"]),
+        ("simulation", ["simulation"]),
+    ],
+)
+def test_the_moves_are_those_that_the_distribution_allows(way, moves, rng):
+    chain = chain_maker(WAYS[way])(Observation(model=NORMAL, n=5, noise=LAPLACE, observed=np.array([1.0])))
+    chain.start(rng)
+    assert list(chain.moves) == moves
+
+
+def quadrature(log_prior, log_likelihood, grid):
+    weights = np.exp(log_prior(grid) + log_likelihood - (log_prior(grid) + log_likelihood).max())
+    return integrate.cumulative_trapezoid(weights, grid, initial=0) / integrate.trapezoid(weights, grid)
+
+
+@pytest.mark.statistical
+def test_a_model_of_scipy_against_quadrature(rng, alpha):
+    """One record from a Student distribution with known degrees of freedom, clipped, with normal noise.
+
+    The mutant is the posterior that ignores the clipping.
+    """
+    noise, observed, grid = ps.GaussianNoise(noise_std=0.5), 1.2, np.linspace(-8, 12, 4001)
+    x = np.linspace(-1, 1, 2001)
+    kernel = stats.norm(observed, 0.5).pdf
+    inside = np.array([integrate.trapezoid(stats.t.pdf(x - at, 3) * kernel(x), x) for at in grid])
+    ends = stats.t.sf(1 - grid, 3) * kernel(1.0) + stats.t.cdf(-1 - grid, 3) * kernel(-1.0)
+    wide = np.linspace(-40, 40, 8001)
+    ignored = np.array([integrate.trapezoid(stats.t.pdf(wide - at, 3) * kernel(wide), wide) for at in grid])
+    prior = stats.norm(0, 2)
+    chain = lambda: StatedRecords(  # noqa: E731
+        Observation(model=NORMAL, n=1, noise=noise, observed=np.array([observed])),
+        prior=stated_priors({"centre": prior}),
+        records=lambda centre: stats.t(3, centre),
+    )
+    drawn = run_chains(chain, draws=4000, tune=200, chains=1, rng=rng).draws["centre"][::5]
+    for likelihood, accepted in ((inside + ends, True), (ignored, False)):
+        below = quadrature(prior.logpdf, np.log(likelihood), grid)
+        assert (stats.kstest(drawn, lambda at, below=below: np.interp(at, grid, below)).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("hidden", [False, True], ids=["with quantiles", "simulation"])
+def test_counts_and_an_integer_parameter_by_enumeration(hidden, rng, alpha):
+    """Binomial counts with an unknown number of trials, uniform on 1..6; the mutant has noise of another scale."""
+    model, noise = ps.GammaPoisson(1, 1, upper=3), ps.DiscreteLaplaceNoise(scale=1.0)
+
+    class Simulated:
+        def __init__(self, trials):
+            self.rvs = stats.binom(trials, 0.4).rvs
+
+    def mass(trials, scale):
+        one = np.bincount(np.minimum(np.arange(trials + 1), 3), stats.binom.pmf(np.arange(trials + 1), trials, 0.4), 4)
+        two = np.convolve(one, one)
+        return two @ np.exp(ps.DiscreteLaplaceNoise(scale=scale).log_mass(4.0 - np.arange(7)))
+
+    records = Simulated if hidden else (lambda trials: stats.binom(int(trials), 0.4))
+    if hidden:
+        records = lambda trials: Simulated(int(trials))  # noqa: E731
+    chain = lambda: StatedRecords(  # noqa: E731
+        Observation(model=model, n=2, noise=noise, observed=np.array([4.0])),
+        prior=stated_priors({"trials": stats.randint(1, 7)}),
+        records=records,
+    )
+    drawn = run_chains(chain, draws=3000, tune=100, chains=1, rng=rng).draws["trials"][::4]
+    counts = np.bincount(drawn.astype(int), minlength=7)[1:]
+    for scale, accepted in ((1.0, True), (0.1, False)):
+        due = np.array([mass(trials, scale) for trials in range(1, 7)])
+        found = stats.chisquare(counts, due / due.sum() * counts.sum()).pvalue
+        assert (found > alpha) == accepted
+
+
+def test_priors_without_density_are_drawn_from(rng):
+    """One parameter walks, the other is drawn anew; a release without information leaves both priors."""
+    priors = stated_priors({"mean": LightPrior(hidden=("logpdf",)), "std": stats.uniform(1, 2)})
+    assert priors["mean"].density is None
+    chain = lambda: StatedRecords(  # noqa: E731
+        Observation(model=NORMAL, n=2, noise=ps.LaplaceNoise(scale=1e6), observed=np.array([0.0])),
+        prior=priors,
+        records=Light,
+    )
+    trace = run_chains(chain, draws=3000, tune=100, chains=1, rng=rng)
+    assert trace.draws["std"].min() > 1
+    assert trace.draws["std"].max() < 3
+    assert abs(trace.draws["std"].mean() - 2.0) < 0.2
+    assert 0.8 < trace.draws["mean"].std() < 1.2
+
+
+def test_records_of_several_columns_and_moments(rng):
+    """Rows for a regression: the contributions add up to the model's own statistic."""
+    regression = ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
+    noise = ps.LaplaceNoise(scale=2.0)
+    chain = StatedRecords(
+        Observation(model=regression, n=15, noise=noise, observed=np.zeros((1, *regression.empty.shape))),
+        prior=stated_priors({"slope": stats.norm(0, 1), "root": stats.norm([0.0, 0.0], 1.0)}),
+        records=lambda slope, root: stats.multivariate_normal([root[0], slope], [[1, 0.5], [0.5, 1]]),
+    )
+    chain.start(rng)
+    for _ in range(5):
+        chain.sweep(rng, tuning=True)
+    assert chain.x.shape == (15, 2)
+    expected = regression.moments.sums(chain.x)
+    assert chain.contributions.sum(axis=0) == pytest.approx(expected, rel=1e-12)
+    assert chain.parameters()["root"].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ps.DirichletCategorical((1, 2, 3)), ps.NormalUnknownVariance.example(), ps.BetaBernoulli(1, 1, fractional=True)],
+    ids=lambda model: type(model).__name__,
+)
+def test_contributions_add_up_to_the_statistic(model, rng):
+    from privsample.inference.contributions import contributions_of
+
+    x = rng.random(30) if model.empty.shape == () else rng.integers(0, 3, 30).astype(float)
+    assert contributions_of(model)(x).sum(axis=0) == pytest.approx(np.ravel(model.statistic(x)), rel=1e-12)
+
+
+def test_contributions_of_a_model_of_ones_own(rng):
+    from privsample.inference.contributions import contributions_of
+    from tests import families
+
+    model = families.poisson()
+    x = rng.integers(0, 7, 30).astype(float)
+    assert contributions_of(model)(x).sum(axis=0) == pytest.approx(model.statistic(x), rel=1e-12)
+
+
+def test_coordinates_of_every_support():
+    priors = stated_priors(
+        {
+            "real": stats.norm(0, 2),
+            "positive": stats.gamma(3),
+            "share": stats.beta(2, 3, loc=1, scale=2),
+            "negative": stats.gumbel_l(),
+            "below": BelowFive(),
+            "whole": stats.poisson(4),
+            "pair": stats.expon([0.0, 1.0], 1.0),
+            "own": ps.Gamma(2, 1),
+        }
+    )
+    coordinates = Coordinates(list(priors.values()))
+    values = {
+        "real": -0.7, "positive": 2.5, "share": 1.9, "negative": 0.2, "below": 3.0, "whole": 6.0,
+        "pair": np.array([0.5, 1.5]), "own": 0.3,
+    }  # fmt: skip
+    values = {name: np.asarray(value, dtype=float) for name, value in values.items()}
+    z = coordinates.unconstrain(values)
+    found = coordinates.constrain(z)
+    for name, value in values.items():
+        assert found[name].shape == value.shape
+        assert found[name] == pytest.approx(value, rel=1e-12)
+    step = 1e-6
+    slope = 0.0
+    for i in range(len(z)):
+        up, down = z.copy(), z.copy()
+        up[i], down[i] = z[i] + step, z[i] - step
+        change = sum(
+            float(np.sum(coordinates.constrain(up)[name] - coordinates.constrain(down)[name])) for name in values
+        )
+        slope += 0.0 if change == 0 else np.log(change / (2 * step))
+    assert coordinates.log_slope(z) == pytest.approx(slope - np.log(2.0), abs=1e-5)  # but for a constant, the scale 2
+
+
+class BelowFive:
+    """5 minus an exponential number, with a support that is bounded above only."""
+
+    def rvs(self, random_state=None, size=None):
+        return 5.0 - random_state.standard_exponential(size)
+
+    def logpdf(self, x):
+        return np.where(x <= 5, x - 5.0, -np.inf)
+
+    def support(self):
+        return -np.inf, 5.0
+
+
+def test_tuned_walks_take_steps_of_the_size_of_the_distribution(rng):
+    """A normal distribution with deviations 1 and 0.01: the walk accepts at its target, in both directions."""
+    deviations = np.array([1.0, 0.01])
+    for kind in (Walk, LearnedWalk):
+        walk, z, accepted = kind(np.array([1.0, 1.0])), np.zeros(2), []
+        for i in range(6000):
+            proposal = walk.propose(z, rng)
+            log_ratio = 0.5 * ((z / deviations) ** 2 - (proposal / deviations) ** 2).sum()
+            taken = log_ratio > -rng.standard_exponential()
+            z = proposal if taken else z
+            if i < 4000:
+                walk.tune(log_ratio, z)
+            else:
+                accepted.append(taken)
+        assert 0.2 < np.mean(accepted) < 0.6
+        sizes = np.sqrt(np.diag(walk.root @ walk.root.T))
+        assert 30 < sizes[0] / sizes[1] < 300
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "match"),
+    [
+        (3.0, TypeError, r"records must return a frozen distribution.*got float"),
+        (stats.norm, TypeError, r"records must return a frozen distribution.*got norm without its parameters"),
+        (Light, TypeError, "records must return a frozen distribution.*got the class Light"),
+        (stats.norm(0, [1.0, 2.0, 3.0]), ValueError, "operands|size|shape"),
+        (Light(np.nan), ValueError, "records must draw numbers, got NaN at mean=0.5: restrict the prior"),
+    ],
+)
+def test_what_records_must_return(returned, error, match, rng):
+    with pytest.raises(error, match=match):
+        StatedDistribution(lambda mean: returned, {"mean": np.asarray(0.5)}, None).draw(4, rng)
+
+
+def test_densities_and_quantiles_that_are_no_numbers(rng):
+    class Wrong(Light):
+        def _logpdf(self, x):
+            return x * np.nan
+
+    class WrongQuantiles(Light):
+        def _ppf(self, q):
+            return q * np.nan
+
+    observation = Observation(model=NORMAL, n=5, noise=LAPLACE, observed=np.array([1.0]))
+    priors = stated_priors({"mean": LightPrior()})
+    with pytest.raises(ValueError, match="records must have a finite log density or -inf, got nan at mean="):
+        StatedRecords(observation, prior=priors, records=Wrong).start(rng)
+    with pytest.raises(ValueError, match="ppf and cdf of the records must be numbers, got NaN at mean="):
+        StatedRecords(observation, prior=priors, records=lambda mean: WrongQuantiles(mean, hidden=("isf",))).start(rng)
+
+
+def test_far_tails_keep_their_digits():
+    """The distribution function rounds to 1 above 8.3; the tail does not."""
+    rng = np.random.default_rng(0)
+    one = StatedDistribution(Light, {"mean": np.asarray(0.0)}, None)
+    x = np.array([-20.0, -1.0, 0.3, 9.0, 20.0])
+    assert one.at_ranks(one.ranks(x, rng)) == pytest.approx(x, rel=1e-12)
+
+
+def test_quantiles_by_numerical_inversion_are_not_used():
+    class Slow(stats.rv_continuous):
+        def _pdf(self, x):
+            return np.exp(-x)
+
+    slow = Slow(a=0.0)
+    assert not StatedDistribution(slow, {}, None).has_quantiles
+    assert StatedDistribution(lambda: stats.gamma(2), {}, None).has_quantiles
+    assert StatedDistribution(lambda: stats.nbinom(2, 0.5), {}, None).has_quantiles
+
+
+@pytest.mark.parametrize(
+    ("prior", "error", "match"),
+    [
+        ({}, ValueError, "prior must name at least one parameter"),
+        ({1: stats.norm()}, TypeError, "prior must map names of parameters, such as 'mean', to distributions, got 1"),
+        ({"mean": 2.0}, TypeError, r"prior\['mean'\] must be a frozen distribution, such as .*got float"),
+        ({"mean": stats.norm}, TypeError, r"prior\['mean'\] must be a frozen.*got norm without its parameters"),
+        ({"mean": Light}, TypeError, r"prior\['mean'\] must be a frozen distribution.*got the class Light"),
+        ({"w": stats.dirichlet([1, 2, 3])}, ValueError, "not over a surface as the Dirichlet"),
+        ({"w": ps.Dirichlet((1, 2))}, ValueError, r"prior\['w'\] must draw finite numbers"),
+        ({"w": stats.norm(np.zeros((2, 2)), 1)}, ValueError, r"prior\['w'\] must draw finite numbers"),
+    ],
+)
+def test_what_priors_must_be(prior, error, match):
+    with pytest.raises(error, match=match):
+        stated_priors(prior)
+
+
+def test_a_prior_whose_density_is_no_number():
+    class Wrong(LightPrior):
+        def _logpdf(self, x):
+            return np.nan
+
+    with pytest.raises(ValueError, match=r"prior\['mean'\] must have a log density, got NaN at"):
+        StatedPrior("mean", Wrong())
+
+    class Zero(LightPrior):
+        def _logpdf(self, x):
+            return -np.inf
+
+    with pytest.raises(ValueError, match=r"prior\['mean'\] must have a finite log density at its draws"):
+        StatedPrior("mean", Zero())
