@@ -52,7 +52,7 @@ class CalibratedModel(NamedTuple):
 
     def mechanism(self, clipped: float, n: int, epsilon: float) -> NoisyStatistics:
         """The release of n records with the noise of this privacy guarantee; Gaussian noise has delta = 1e-5."""
-        target = DP(epsilon=epsilon, delta=DELTA if self.noise == "gaussian" else 0.0)
+        target = DP(epsilon=epsilon, delta=DELTA if self.noise.endswith("gaussian") else 0.0)
         return NoisyStatistics.calibrate(model=self.model(clipped), n=n, noise=self.noise, target=target)
 
 
@@ -211,7 +211,7 @@ MODELS = (
     ),
     CalibratedModel("three categories", _survey, "discrete laplace", 2, _dirichlet, (0, 1, 2), bounded=False),
     CalibratedModel("Poisson counts", _counts, "discrete laplace", 1, _gamma),
-    CalibratedModel("Poisson total", _counts, "discrete laplace", 1, _gamma, bounded=False, total=True),
+    CalibratedModel("Poisson total", _counts, "discrete gaussian", 1, _gamma, bounded=False, total=True),
     CalibratedModel("exponential times", _times, "laplace", 1, _gamma),
     CalibratedModel("normal, known variance", _numbers, "laplace", 1, _normal),
     CalibratedModel("normal, unknown variance", _pairs, "gaussian", 2, _moments, (0, 1)),
