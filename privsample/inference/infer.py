@@ -15,13 +15,16 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.distributions.models.regression import LinearRegression
 from privsample.inference.chains import Chain, Observation, Trace, run_chains
 from privsample.inference.counts import CountChain
 from privsample.inference.model_records import records_of
 from privsample.inference.observations import account_of, as_statistics, observation_of, with_prior
 from privsample.inference.priors import stated_priors
 from privsample.inference.records import ExponentialRecords, NormalRecords, PoissonRecords
+from privsample.inference.regression import RegressionChain
 from privsample.inference.stated_records import StatedRecords
 from privsample.interop.arviz import summary
 from privsample.mechanisms.noise.statistics import PrivateStatistics
@@ -35,6 +38,8 @@ _CHAINS: dict[type, ChainFactory] = {
     GammaExponential: ExponentialRecords,
     GammaPoisson: PoissonRecords,
     NormalKnownVariance: NormalRecords,
+    NormalUnknownVariance: RegressionChain,
+    LinearRegression: RegressionChain,
 }
 
 

@@ -59,7 +59,7 @@ class RegressionChain:
         self.width = width = len(self.middles) - 1
         self.prior = self._scaled_prior()
         self._location = np.array(self.prior.location)
-        self._prior_root = np.linalg.inv(np.linalg.cholesky(self.prior.precision)).T
+        self._prior_root = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(self.prior.precision)).T)
         self.feature_scale = model.feature_prior_scale if isinstance(model, LinearRegression) else 1.0
         self._dimensions = 2 + 2 * width + width * (width + 1) // 2
         check_memory(4 * self.n * (width + 1 + len(self.weights)), lower="n, or use .mcmc(), a central limit")
@@ -240,7 +240,7 @@ class RegressionChain:
         optimal = 2.4 / self._dimensions**0.5
         given = np.linalg.inv(np.linalg.cholesky(self._precision)).T
         own = np.linalg.cholesky(self._covariance + 1e-8 * np.eye(len(place))) if self._sweeps > _LEARNING else given
-        self._factors = optimal * np.stack([given, own])
+        self._factors = np.ascontiguousarray(optimal * np.stack([given, own]))
 
     def _information(self, place: FloatArray, residuals: FloatArray) -> FloatArray:
         """Information on the coordinates, by differences of the statistic with the standardized records fixed."""

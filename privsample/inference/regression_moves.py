@@ -271,15 +271,20 @@ def draw_features(
     """
     width = len(mean)
     n, sums, squares = products[width, width], products[:width, width].copy(), products[:width, :width].copy()
-    chances, noise = np.zeros((width, width)), np.empty(width)
+    chances, noise, standard = np.zeros((width, width)), np.empty(width), np.empty(width)
     for _ in range(rounds):
-        inverse = np.linalg.inv(root)
-        precision = inverse.T.copy() @ inverse
-        factor = np.linalg.cholesky(n * precision + np.eye(width) / prior_scale**2)
+        # The covariance (n S^-1 + I / scale^2)^-1 with S = root root' is root M^-1 root' with M = n I + root' root /
+        # scale^2, which is well conditioned for any root.
+        whole = n * np.eye(width) + root.T.copy() @ root / prior_scale**2
         for i in range(width):
             noise[i] = rng.standard_normal()
-        half = np.linalg.solve(factor, precision @ sums)
-        mean[:] = np.linalg.solve(factor.T.copy(), half + noise)
+            at = sums[i]
+            for j in range(i):
+                at -= root[i, j] * standard[j]
+            standard[i] = at / root[i, i]
+        factor = np.linalg.cholesky(whole)
+        half = np.linalg.solve(factor, standard)
+        mean[:] = root @ np.linalg.solve(factor.T.copy(), half + noise)
         scatter = np.empty((width, width))
         for i in range(width):
             for j in range(width):

@@ -1,0 +1,344 @@
+"""The chain of regressions and normal records: its pieces, stationarity, brute force, and mutants that must fail."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsample import (
+    GammaPoisson,
+    GaussianNoise,
+    LaplaceNoise,
+    LinearRegression,
+    NoisyStatistics,
+    NormalUnknownVariance,
+    PrivateStatistics,
+)
+from privsample.distributions.noise import Noise
+from privsample.inference import regression_moves as moves
+from privsample.inference.chains import Observation
+from privsample.inference.regression import RegressionChain
+
+NORMAL = NormalUnknownVariance(mean=0.5, observations=0.5, shape=3.0, scale=2.0, bounds=(-1.0, 2.0))
+LINE = LinearRegression(feature_bounds=((-1.0, 2.0),), target_bounds=(-2.0, 2.0), shape=3.0, scale=1.0)
+PLANE = LinearRegression(
+    feature_bounds=((-1.0, 2.0), (0.0, 0.5)), target_bounds=(0.0, 4.0), shape=4.0, scale=3.0, observations=0.7
+)
+MODELS = {"normal": NORMAL, "line": LINE, "plane": PLANE}
+each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+class OwnNoise(Noise):
+    """Laplace noise of scale 1 as a class of another package."""
+
+    __slots__ = ()
+    name, integer_valued, scale_parameter, variance = "own", False, 1.0, 2.0
+    log_mass = staticmethod(LaplaceNoise(scale=1.0).log_mass)
+    log_tail = staticmethod(LaplaceNoise(scale=1.0).log_tail)
+    quantile_bound = staticmethod(LaplaceNoise(scale=1.0).quantile_bound)
+    sample = staticmethod(LaplaceNoise(scale=1.0).sample)
+
+
+def observation(model, n, noise, observed, size_prior=None):
+    return Observation(model=model, n=n, noise=noise, observed=np.asarray(observed, dtype=float), size_prior=size_prior)
+
+
+def width_of(model):
+    return len(model.moments.bounds) - 1
+
+
+def prior_draw(model, rng):
+    """Parameters in the units of the records, as the documentation of the models states their prior."""
+    variance = model.scale / rng.gamma(model.shape)
+    if isinstance(model, NormalUnknownVariance):
+        mean = model.mean + (variance / model.observations) ** 0.5 * rng.standard_normal()
+        return {"mean": mean, "variance": variance}
+    width, size = width_of(model), model.feature_prior_scale
+    halves = np.array([(high - low) / 2 for low, high in model.feature_bounds])
+    middles = np.array([(high + low) / 2 for low, high in model.feature_bounds])
+    scaled = (variance / model.observations) ** 0.5 * rng.standard_normal(width + 1)
+    root = np.tril(size / 2 * rng.standard_normal((width, width)), -1)
+    root += np.diag(size * np.abs(rng.standard_normal(width)))
+    coefficients = scaled[:width] / halves
+    return {
+        "coefficients": coefficients,
+        "intercept": scaled[width] + sum(model.target_bounds) / 2 - coefficients @ middles,
+        "variance": variance,
+        "feature_mean": middles + halves * size * rng.standard_normal(width),
+        "feature_root": halves[:, None] * root,
+    }
+
+
+def simulate(theta, n, rng):
+    """Records before clipping, shape (n, features + 1)."""
+    if "mean" in theta:
+        return theta["mean"] + theta["variance"] ** 0.5 * rng.standard_normal((n, 1))
+    x = theta["feature_mean"] + rng.standard_normal((n, len(theta["feature_mean"]))) @ theta["feature_root"].T
+    y = x @ theta["coefficients"] + theta["intercept"] + theta["variance"] ** 0.5 * rng.standard_normal(n)
+    return np.column_stack([x, y])
+
+
+def set_state(chain, theta, records):
+    """Put the chain into this state."""
+    model, width = chain.model, chain.width
+    halves, middles = chain.halves, chain.middles
+    chain.variance = float(theta["variance"])
+    chain.records = np.column_stack([(records[:, :-1] - middles[:-1]) / halves[:-1], records[:, -1] - middles[-1]])
+    if isinstance(model, NormalUnknownVariance):
+        chain.slopes = np.array([theta["mean"] - middles[-1]])
+        return
+    chain.slopes = np.append(
+        theta["coefficients"] * halves[:-1], theta["intercept"] + theta["coefficients"] @ middles[:-1] - middles[-1]
+    )
+    chain.mean = (theta["feature_mean"] - middles[:-1]) / halves[:-1]
+    chain.root = theta["feature_root"] / halves[:-1, None]
+    assert width == len(chain.mean)
+
+
+@each_model
+def test_pieces_of_the_chain(model, rng):
+    theta = prior_draw(model, rng)
+    records = simulate(theta, 40, rng)
+    chain = RegressionChain(observation(model, 40, LaplaceNoise(scale=1.0), [np.zeros_like(model.empty)]))
+    set_state(chain, theta, records)
+    for name, value in chain.parameters().items():
+        assert value == pytest.approx(np.asarray(theta[name]), rel=1e-12)
+    truth = model.moments.sums(records)
+    state, bounds = chain._state, chain._bounds
+    assert moves.contributions(chain.records, *bounds).sum(axis=0) == pytest.approx(truth, rel=1e-12)
+    residuals = moves.standardize(chain.records, *state)
+    assert moves.build_records(residuals, *state) == pytest.approx(chain.records, rel=1e-9, abs=1e-12)
+    assert moves.statistic(residuals, *state, *bounds) == pytest.approx(truth, rel=1e-9, abs=1e-9)
+    ones = np.column_stack([chain.records[:, :-1], np.ones(40), chain.records[:, -1]])
+    assert moves.gram(chain.records) == pytest.approx(ones.T @ ones, rel=1e-12)
+    wide = moves.contributions(chain.records / 1e6, *bounds).sum(axis=0)  # nothing is clipped
+    small = chain.mean / 1e6, chain.root / 1e6, np.append(chain.slopes[:-1], chain.slopes[-1] / 1e6), state[3] / 1e6
+    unclipped = moves.unclipped_statistic(moves.gram(residuals), *small, *bounds)
+    assert unclipped == pytest.approx(wide, rel=1e-8)
+    place = chain._coordinates()
+    kept = {name: value.copy() for name, value in chain.parameters().items()}
+    deviation = moves.from_coordinates(
+        place, chain._location, chain._prior_root, chain.feature_scale, chain.mean, chain.root, chain.slopes
+    )
+    assert deviation**2 == pytest.approx(chain.variance)
+    for name, value in chain.parameters().items():
+        assert value == pytest.approx(kept[name], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_the_prior_density_of_the_coordinates(width, rng):
+    """Against SciPy's densities, with the Jacobians of the logarithms."""
+    shape, scale, size = 3.5, 2.0, 0.4
+    places = rng.standard_normal((5, 2 + 2 * width + width * (width + 1) // 2))
+    logs = places[:, [width + 1]], places[:, 2 * width + 2 : 3 * width + 2]
+    normal = np.delete(places, [width + 1, *range(2 * width + 2, 3 * width + 2)], axis=1)
+    truth = (
+        stats.norm.logpdf(normal).sum(axis=1)
+        + (stats.invgamma(shape, scale=scale).logpdf(np.exp(logs[0])) + logs[0])[:, 0]
+        + (stats.halfnorm(scale=size).logpdf(np.exp(logs[1])) + logs[1]).sum(axis=1)
+    )
+    found = np.array([moves.log_prior(place, width, shape, scale, size) for place in places])
+    assert found - found[0] == pytest.approx(truth - truth[0], rel=1e-10, abs=1e-10)
+
+
+def test_the_density_of_the_root_given_features(rng):
+    records, width, size = rng.standard_normal((7, 3)), 3, 0.6
+    scatter = records.T @ records
+    values, vectors = np.linalg.eigh(scatter)
+
+    def truth(root):
+        density = stats.multivariate_normal(np.zeros(3), root @ root.T).logpdf(records).sum()
+        below = root[np.tril_indices(3, -1)]
+        diagonal = np.diagonal(root)
+        prior = stats.norm(scale=size / 2).logpdf(below).sum() + stats.halfnorm(scale=size).logpdf(diagonal).sum()
+        return density + prior + np.log(diagonal).sum()
+
+    roots = [np.linalg.cholesky(np.cov(rng.standard_normal((3, 9)))) for _ in range(3)]
+    found = [moves._root_log_density(root, vectors * np.sqrt(values), 7, size) for root in roots]
+    assert np.diff(found) == pytest.approx(np.diff([truth(root) for root in roots]), rel=1e-9)
+    assert width == len(roots[0])
+
+
+def tuned(model, n, noise, rng, *, sweeps=150):
+    """A chain whose proposals were tuned to another release of the same model."""
+    theta = prior_draw(model, rng)
+    observed = model.moments.sums(simulate(theta, n, rng)) + noise.sample(model.empty.shape, rng)
+    chain = RegressionChain(observation(model, n, noise, [observed]))
+    chain.start(rng)
+    for _ in range(sweeps):
+        chain.sweep(rng, tuning=True)
+    return chain
+
+
+def transitions(model, n, noise, rng, *, replicates, sweeps, assumed=None, fault=None):
+    """Parameters and noise after some sweeps that start from exact draws of parameters, records and release."""
+    pilot = tuned(model, n, noise, rng)
+    found = []
+    for _ in range(replicates):
+        theta = prior_draw(model, rng)
+        records = simulate(theta, n, rng)
+        observed = model.moments.sums(records) + noise.sample(model.empty.shape, rng)
+        chain = copy.copy(pilot)
+        chain.acceptance = RegressionChain(observation(model, n, assumed or noise, [observed])).acceptance
+        if fault is not None:
+            fault(chain)
+        set_state(chain, theta, records)
+        for _ in range(sweeps):
+            chain.sweep(rng, tuning=False)
+        last = {name: np.copy(value) for name, value in chain.parameters().items()}
+        left = observed - moves.contributions(chain.records, *chain._bounds).sum(axis=0)
+        found.append((last, left))
+    return found
+
+
+def prior_p_values(model, found):
+    """P-values of the parameters, standardized so that each has a known distribution under the prior."""
+    last = {name: np.array([theta[name] for theta, _ in found]) for name in found[0][0]}
+    values = [stats.kstest(last["variance"], stats.invgamma(model.shape, scale=model.scale).cdf).pvalue]
+    if isinstance(model, NormalUnknownVariance):
+        standard = (last["mean"] - model.mean) / (last["variance"] / model.observations) ** 0.5
+        return [*values, stats.kstest(standard, stats.norm.cdf).pvalue]
+    halves = np.array([(high - low) / 2 for low, high in model.feature_bounds])
+    middles = np.array([(high + low) / 2 for low, high in model.feature_bounds])
+    size, deviation = model.feature_prior_scale, (last["variance"] / model.observations) ** 0.5
+    intercept = last["intercept"] + last["coefficients"] @ middles - sum(model.target_bounds) / 2
+    columns = [*(last["coefficients"] * halves / deviation[:, None]).T, intercept / deviation]
+    columns += list(((last["feature_mean"] - middles) / halves / size).T)
+    root = last["feature_root"] / halves[:, None]
+    for i in range(len(halves)):
+        values.append(stats.kstest(root[:, i, i], stats.halfnorm(scale=size).cdf).pvalue)
+        columns += [2 * root[:, i, j] / size for j in range(i)]
+    return values + [stats.kstest(column, stats.norm.cdf).pvalue for column in columns]
+
+
+NOISES = {"laplace": LaplaceNoise(scale=1.0), "gaussian": GaussianNoise(noise_std=1.0), "own": OwnNoise()}
+
+
+@pytest.mark.statistical
+@each_model
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_sweeps_keep_the_joint_distribution(model, noise, rng, alpha):
+    """Exact draws of parameters, records and release stay exact after sweeps, for any tuning of the proposals."""
+    found = transitions(model, 8, noise, rng, replicates=200 if noise.name == "own" else 600, sweeps=6)
+    values = prior_p_values(model, found)
+    left = np.array([noise_left for _, noise_left in found])
+    cdf = stats.norm.cdf if noise.name == "gaussian" else stats.laplace.cdf
+    values += [stats.kstest(column, cdf).pvalue for column in left.T]
+    if noise.name != "gaussian":
+        values.append(total_noise(left))
+    assert min(values) > alpha / len(values)
+
+
+def total_noise(left):
+    """P-value of the sum of the moduli of Laplace noise of scale 1, which has a Gamma distribution."""
+    total = stats.gamma(left.size)
+    return 2 * min(total.cdf(np.abs(left).sum()), total.sf(np.abs(left).sum()))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("model", [NORMAL, LINE], ids=["normal", "line"])
+def test_broken_copies_change_the_joint_distribution(model, rng, alpha):
+    found = transitions(
+        model, 40, LaplaceNoise(scale=1.0), rng, replicates=1200, sweeps=15, assumed=LaplaceNoise(scale=0.8)
+    )
+    assert total_noise(np.array([noise_left for _, noise_left in found])) < alpha
+
+    def another_prior(chain):
+        chain.prior = replace(chain.prior, scale=1.5 * chain.prior.scale)
+
+    found = transitions(model, 8, LaplaceNoise(scale=1.0), rng, replicates=600, sweeps=6, fault=another_prior)
+    assert min(prior_p_values(model, found)) < alpha
+
+
+def summaries(theta):
+    """Bounded functions of the parameters, whose posterior means are compared."""
+    flat = np.concatenate([np.ravel(value) for name, value in sorted(theta.items()) if name != "variance"])
+    return np.concatenate([np.tanh(flat), np.tanh(flat) ** 2, [np.tanh(theta["variance"])]])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("model", "n"), [(NORMAL, 1), (LINE, 2), (NORMAL, 3), (LINE, 3)], ids=["normal-1", "line-2", "normal-3", "line-3"]
+)
+def test_few_records_against_weighted_draws_from_the_prior(model, n, rng, alpha):
+    noise = LaplaceNoise(scale=0.5)
+    observed = model.moments.sums(np.column_stack([np.full(n, 0.9)] * (width_of(model) + 1))) + 0.2
+    size = 20_000
+    thetas = [prior_draw(model, rng) for _ in range(size)]
+    sums = np.array([model.moments.sums(simulate(theta, n, rng)) for theta in thetas])
+    weights = np.exp(noise.log_mass(observed - sums).sum(axis=1))
+    weights /= weights.sum()
+    values = np.array([summaries(theta) for theta in thetas])
+    truth = weights @ values
+    variance = (weights**2) @ (values - truth) ** 2
+    chain = RegressionChain(observation(model, n, noise, [observed]))
+
+    def error(chain):
+        chain.start(rng)
+        for _ in range(300):
+            chain.sweep(rng, tuning=True)
+        drawn = []
+        for _ in range(3000):
+            chain.sweep(rng, tuning=False)
+            drawn.append(summaries(chain.parameters()))
+        means = np.array([batch.mean(axis=0) for batch in np.array_split(np.array(drawn), 40)])
+        own = means.var(axis=0, ddof=1) / 40
+        return np.abs(means.mean(axis=0) - truth) / np.sqrt(variance + own + 1e-16)
+
+    limit = stats.t.isf(alpha / 2 / len(truth), 39)
+    assert error(chain).max() < limit
+    wrong = RegressionChain(observation(model, n, noise, [observed - 2.0]))
+    assert error(wrong).max() > limit
+
+
+def test_many_records_agree_with_the_central_limit(rng):
+    mechanism = NoisyStatistics(model=NORMAL, n=4000, scale=40.0, noise="gaussian")
+    statistics = PrivateStatistics(release=mechanism.release(rng.normal(0.7, 0.6, 4000), rng=rng))
+    limit = statistics.mcmc(500, tune=500, chains=2, rng=rng)
+    chain = RegressionChain(observation(NORMAL, 4000, statistics.noise, statistics.observed))
+    chain.start(rng)
+    drawn = []
+    for sweep in range(1100):
+        chain.sweep(rng, tuning=sweep < 300)
+        drawn.append(chain.parameters())
+    for name in limit.draws:
+        found, peer = np.array([each[name] for each in drawn[300:]]), limit[name]
+        assert abs(found.mean() - peer.mean()) < 0.35 * peer.std()  # the two errors together are about 0.06
+        assert found.std() == pytest.approx(peer.std(), rel=0.25)
+
+
+@each_model
+@pytest.mark.parametrize("copies", [1, 3])
+def test_chains_start_from_any_release(model, copies, rng):
+    for far in (0.0, 1.0, 1e3, -1e6):
+        for noise in (LaplaceNoise(scale=2.0), GaussianNoise(noise_std=1e-3), OwnNoise()):
+            observed = far + noise.sample((copies, *model.empty.shape), rng)
+            chain = RegressionChain(observation(model, 5, noise, observed))
+            chain.start(rng)
+            for _ in range(30):
+                assert 0 <= chain.sweep(rng, tuning=True) <= 1
+            assert all(np.isfinite(value).all() for value in chain.parameters().values())
+
+
+def test_one_generator_gives_one_chain():
+    def drawn():
+        rng = np.random.default_rng(3)
+        chain = RegressionChain(observation(PLANE, 30, LaplaceNoise(scale=2.0), [np.ones(9)]))
+        chain.start(rng)
+        return [chain.sweep(rng, tuning=True) for _ in range(30)], chain.parameters()
+
+    (first, theta), (second, again) = drawn(), drawn()
+    assert first == second
+    assert all((theta[name] == again[name]).all() for name in theta)
+
+
+def test_other_models_are_refused():
+    noise = LaplaceNoise(scale=2.0)
+    with pytest.raises(TypeError, match="records must be normal with noisy second moments, got GammaPoisson"):
+        RegressionChain(observation(GammaPoisson(shape=2, rate=1, upper=5), 20, noise, [3.0]))
+    with pytest.raises(ValueError, match="NormalUnknownVariance needs a public n"):
+        RegressionChain(observation(NORMAL, 20, noise, [[3.0, 3.0]], np.zeros(30)))
+    with pytest.raises(ValueError, match="lower n, or use"):
+        RegressionChain(observation(NORMAL, 10**12, noise, [[3.0, 3.0]]))
