@@ -62,9 +62,8 @@ def _matrix(axes: Any, found: Sequence[Outcome], methods: Sequence[str]) -> Any:
         values[row, column] = -np.log10(max(cell.p_value, 1e-300))
         if cell.clipped:
             axes.text(column, row, f"{cell.clipped:.0%}", ha="center", va="center", fontsize=6.5, color="#333333")
-    colours = LinearSegmentedColormap.from_list("p", ["#F4F8FB", "#7FB4D8"])
-    colours.set_over(ORANGE)
-    colours.set_bad("white")
+    pale = LinearSegmentedColormap.from_list("p", ["#F4F8FB", "#7FB4D8"])
+    colours = pale.with_extremes(over=ORANGE, bad="white")
     image = axes.imshow(values, cmap=colours, vmin=0.0, vmax=-np.log10(LEVEL), aspect="auto")
     axes.set_yticks(range(len(rows)), [model for _, model in rows], fontsize=7)
     axes.set_xticks(range(len(places)), [f"{epsilon:g}" for _, epsilon in places], fontsize=7)
