@@ -50,7 +50,7 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
         rng, size = normalize_rng_param(rng), normalize_size_param(size)
         batch = implicit_size_from_params(*tensors, ndims_params=cls.ndims_params) if rv_size_is_none(size) else size
         between, statistic = cls.hidden(rng, batch, *tensors[:-1], **settings)
-        scale = pt.shape_padright(tensors[-1], cls.ndim_supp - cls.ndims_params[-1])
+        scale = cls.spread(tensors[-1], **settings)
         following, noise = noises.draw(settings["family"], scale, statistic.shape, between)
         op = cls(
             inputs=[rng, size, *tensors],
@@ -63,6 +63,12 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
     def rebuild_rv(self, *params: Any, **kwargs: Any) -> Any:
         """Return the variable with other parameters and the same settings."""
         return self.rv_op(*params, likelihood=self.likelihood, **self.settings, **kwargs)
+
+    @classmethod
+    def spread(cls, scale: Any, **settings: Any) -> Any:
+        """Return the scale of the noise with axes for what it does not vary over."""
+        del settings
+        return pt.shape_padright(scale, cls.ndim_supp - cls.ndims_params[-1])
 
     @classmethod
     @abstractmethod

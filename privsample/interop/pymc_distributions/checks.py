@@ -92,3 +92,12 @@ def nonnegative(what: str, tensor: Any) -> None:
 def _first(known: Any, wrong: Any) -> str:
     """Return the first wrong number, or else the smallest number, as text."""
     return f"{known[wrong].flat[0]:g}" if wrong.any() else f"{known.min():g}"
+
+
+def check_copies(copies: Any) -> int | None:
+    """Return the number of copies, or None for one observation without an axis of copies. Raises ValueError."""
+    if copies is None:
+        return None
+    if isinstance(copies, bool) or not isinstance(copies, int | np.integer) or copies < 1:
+        raise ValueError(f"copies must be whole and >= 1, got {copies!r}")
+    return int(copies)

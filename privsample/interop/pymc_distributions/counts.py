@@ -9,7 +9,7 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
 from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import nonnegative, probability, whole
+from privsample.interop.pymc_distributions.checks import check_copies, nonnegative, probability, whole
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
 
 SUMMED = "exact: the hidden count is summed out"
@@ -116,15 +116,14 @@ class _CountDistribution(NoisyDistribution):
     ) -> Any:
         """Return the variable; `most` is the largest count if it is known, infinite for a Poisson count."""
         given = noise_tensor(noise, noise_scale)
-        if copies is not None and not (isinstance(copies, int | np.integer) and copies >= 1):
-            raise ValueError(f"copies must be whole and >= 1, got {copies!r}")
+        copies = check_copies(copies)
         exact = windows.is_affordable(given.family, given.largest, most, copies or 1)
         if not exact and copies is not None:
             raise ValueError(f"the noise leaves too many counts possible for {copies} copies: observe one")
         whole_range = most < windows.width(given.family, given.largest, copies or 1)
         words = LIMIT if not exact else SUMMED if whole_range else WINDOW
         op = cls.rv_type if copies is None else cls.copies_type
-        settings = {"family": given.family, "copies": None if copies is None else int(copies), "exact": bool(exact)}
+        settings = {"family": given.family, "copies": copies, "exact": bool(exact)}
         return cls.created(op, [*tensors, given.scale], likelihood=words, **settings, **kwargs)
 
 

@@ -17,7 +17,7 @@ MASS_OUTSIDE = 1e-12  # probability that the noise, or the count, leaves the win
 MAX_COUNTS = 1 << 14  # largest number of counts in a window
 _EXACT = 2.0**53  # floats represent all whole numbers up to here
 _HOEFFDING = float(np.sqrt(np.log(2 / MASS_OUTSIDE) / 2))  # P(|X - np| > t sqrt(n)) <= 2 e^(-2 t^2)
-_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of the Stirling error, for counts of at least 16
+_SERIES = 256.0  # from here on, two terms of the series of the Stirling error suffice; the next is below 1e-15
 _FAR = "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
 _FAR += "anew with these numbers"
 
@@ -68,8 +68,7 @@ def log_binomial(s: Any, n: Any, p: Any) -> Any:
     off = n - first
     own = _stirling_error(n) - _stirling_error(first) - _stirling_error(off) + _half_log(n, first, off)
     own = own - _deviance(first, n * p) - _deviance(off, n * (1 - p))
-    ratios = pt.log(pt.maximum(n - s[..., :-1], 0.5) / s[..., 1:])
-    steps = pt.concatenate([pt.zeros_like(first), ratios.cumsum(axis=-1)], axis=-1)
+    steps = _from_first(pt.log(pt.maximum(n - s + 1, 0.5) / pt.maximum(s, 1)))
     slope = pt.log(p) - pt.log1p(-p)
     return pt.switch(s <= n, own + steps + (s - first) * slope, -np.inf)
 
@@ -78,8 +77,13 @@ def log_poisson(s: Any, mu: Any) -> Any:
     """Return the log probabilities of consecutive counts s, shape (..., width); mu (...)."""
     mu, first = pt.maximum(mu, 1e-300)[..., None], s[..., 0][..., None]
     own = -_deviance(first, mu) - _stirling_error(first) - 0.5 * pt.log(2 * np.pi * pt.maximum(first, 1 / (2 * np.pi)))
-    steps = pt.concatenate([pt.zeros_like(first), -pt.log(s[..., 1:]).cumsum(axis=-1)], axis=-1)
-    return own + steps + (s - first) * pt.log(mu)
+    return own - _from_first(pt.log(pt.maximum(s, 1))) + (s - first) * pt.log(mu)
+
+
+def _from_first(ratios: Any) -> Any:
+    """Return the sum of the log ratios of a window (..., width) from its second count on; 0 at the first."""
+    sums = ratios.cumsum(axis=-1)
+    return sums - sums[..., 0][..., None]
 
 
 def _half_log(n: Any, s: Any, off: Any) -> Any:
@@ -97,10 +101,7 @@ def _deviance(x: Any, mean: Any) -> Any:
 
 def _stirling_error(x: Any) -> Any:
     """Return log x! - log(sqrt(2 pi x) (x / e)^x) for whole x; 0 at 0."""
-    small, large = pt.clip(x, 1.0, 16.0), pt.maximum(x, 16.0)
+    small, large = pt.clip(x, 1.0, _SERIES), pt.maximum(x, _SERIES)
     exact = pt.gammaln(small + 1) - (small + 0.5) * pt.log(small) + small - 0.5 * np.log(2 * np.pi)
-    inverse, square = 1 / large, 1 / large**2
-    series: Any = 0.0
-    for coefficient in _SERIES[::-1]:
-        series = series * square + coefficient
-    return pt.switch(x < 16, pt.switch(x < 1, 0.0, exact), series * inverse)
+    series = 1 / (12 * large) - 1 / (360 * large**3)
+    return pt.switch(x < _SERIES, pt.switch(x < 1, 0.0, exact), series)

@@ -1,0 +1,242 @@
+"""Noisy counts of categories: multinomial counts plus noise on each. The hidden counts are summed out if affordable."""
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import disconnected_grad
+from pytensor.raise_op import Assert
+
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.interop.pymc_distributions import noise as noises
+from privsample.interop.pymc_distributions import windows
+from privsample.interop.pymc_distributions.base import LATENT, LIMIT, NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.checks import check_copies, probability, whole
+from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
+
+MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
+_CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
+_FAR = "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
+SUMMED = f"exact: the hidden counts are summed out, over windows that lose at most {windows.MASS_OUTSIDE:g}"
+
+
+class NoisyMultinomialRV(NoisyRV):
+    """Multinomial counts plus noise on each."""
+
+    extended_signature = "[rng],[size],(),(k),(k)->[rng],(k)"
+    _print_name = ("NoisyMultinomial", "\\operatorname{NoisyMultinomial}")
+
+    @classmethod
+    def spread(cls, scale: Any, **settings: Any) -> Any:
+        return scale if settings["copies"] is None else scale[..., None, :]
+
+    @classmethod
+    def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
+        n, p = params
+        share = p / p.sum(axis=-1, keepdims=True)
+        following, counts = pt.random.multinomial(n.astype("int64"), share, size=batch, rng=rng).owner.outputs
+        return following, _copied(counts.astype("float64"), settings["copies"])
+
+    @classmethod
+    def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        n, p, scale = params
+        copies = value[..., None, :] if settings["copies"] is None else value
+        count, categories = settings["copies"] or 1, settings["categories"]
+        copies = pt.specify_shape(copies, [None] * (copies.type.ndim - 2) + [count, categories])
+        p = pt.clip(pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories]), 1e-300, 1.0)
+        if not settings["exact"]:
+            return _central_limit(copies, n, p, noises.variance(settings["family"], scale), count)
+        two = categories == 2
+        return (_two_categories if two else _several_categories)(copies, n, p, scale, settings["family"])
+
+    @classmethod
+    def mean(cls, *params: Any, **settings: Any) -> Any:
+        return _copied(params[0][..., None] * params[1], settings["copies"])
+
+
+class NoisyMultinomialCopiesRV(NoisyMultinomialRV):
+    """Several noisy copies of multinomial counts."""
+
+    extended_signature = "[rng],[size],(),(k),(k)->[rng],(c,k)"
+
+
+def _copied(counts: Any, copies: int | None) -> Any:
+    """Return the counts (..., k) as often as there are copies, along an axis before the last."""
+    return counts if copies is None else pt.repeat(counts[..., None, :], copies, axis=-2)
+
+
+def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
+    """Each noisy count of the second category is n minus a noisy copy of the first count."""
+    count = copies.type.shape[-2]
+    views = pt.concatenate([copies[..., 0], n[..., None] - copies[..., 1]], axis=-1)
+    views = pt.specify_shape(views, [None] * (views.type.ndim - 1) + [2 * count])
+    first = p[..., 0] / (p[..., 0] + p[..., 1])
+    s = windows.window(views, family, scale, most=n, centre=n * first)
+    total = windows.log_binomial(s, n, first)
+    for k in range(2 * count):
+        total = total + noises.log_density(family, views[..., k, None] - s, scale[..., k // count, None])
+    return pt.logsumexp(total, axis=-1)
+
+
+def half_width(family: str, scale: Any, categories: int) -> Any:
+    """Return the largest deviation of a count, or of the sum of some, from its centre, but for MASS_OUTSIDE.
+
+    The centres are the noisy counts, shifted so that they add up to n. A deviation is a sum of a_j times the noise, with
+    |a_j| <= 1 and sum of a_j^2 at most k (K - k) / K (docs/notes/moments.md, section 4).
+    """
+    squares = max(1.0, categories / 4)
+    log_factor = float(np.log(4 * categories / windows.MASS_OUTSIDE))
+    if family.endswith("gaussian"):
+        return scale * np.sqrt(2 * squares * log_factor)
+    rate = _CHERNOFF / np.sqrt(squares)
+    return scale / rate * (log_factor - np.log1p(-(_CHERNOFF**2)))
+
+
+def terms(half: Any, categories: int) -> Any:
+    """Return the number of terms of the sums over counts."""
+    return (categories - 2) * (2 * half + 1) ** 2
+
+
+def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
+    """Convolve the categories: independent Poisson counts, given their total n, are multinomial."""
+    categories = copies.type.shape[-1]
+    half = pt.ceil(half_width(family, scale, categories).max()) + categories
+    half = pt.minimum(half, n.max())
+    half = Assert(_FAR)(half, pt.le(terms(half, categories), 4 * MAX_TERMS)).astype("int64")
+    steps = pt.arange(-half, half + 1)
+    means = copies.mean(axis=-2)
+    centres = pt.floor(means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories)[..., :-1]
+    centres = [centres[..., k] for k in range(categories - 1)]
+    centres = [disconnected_grad(each) for each in [*centres, n - sum(centres)]]
+
+    def log_masses(k: int, moves: Any) -> Any:
+        """Log probability of the counts centre + moves of category k, with the noise; the counts increase."""
+        counts = centres[k][..., None] + moves
+        own = windows.log_poisson(pt.maximum(counts, 0), n * p[..., k])
+        for c in range(copies.type.shape[-2]):
+            own = own + noises.log_density(family, copies[..., c, k, None] - counts, scale[..., k, None])
+        return pt.switch((counts >= 0) & (counts <= n[..., None]), own, -np.inf)
+
+    total = log_masses(0, steps)
+    for k in range(1, categories - 1):
+        total = pt.logsumexp(total[..., :, None] + _toeplitz(log_masses(k, steps), half), axis=-2)
+    last = log_masses(categories - 1, steps)[..., ::-1]
+    of_total = windows.log_poisson(n[..., None], n)[..., 0]
+    return pt.logsumexp(total + last, axis=-1) - of_total
+
+
+def _toeplitz(row: Any, half: Any) -> Any:
+    """Return the matrices of entries row[half + j - i], and -inf outside of the row; i from the total, j to it.
+
+    The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
+    the gradient of fancy indexing would take a minute to compile.
+    """
+    size = 2 * half + 1
+    filled = pt.concatenate([row, pt.full_like(row, -np.inf)], axis=-1)
+    before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
+    wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
+    shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))
+    return pt.concatenate([shifted[..., half:size], shifted[..., size : size + half]], axis=-1)
+
+
+def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int) -> Any:
+    """Normal counts of covariance n (diag(p) - pp'), plus normal noise, in closed form (docs/notes/moments.md)."""
+    mean = copies.mean(axis=-2)
+    variances = noise_variances / count
+    n = n[..., None]
+    own = n * p + variances
+    off = mean - n * p
+    kept = (p * variances / own).sum(axis=-1)  # 1 - n p' diag(own)^-1 p without cancellation
+    square = (off**2 / own).sum(axis=-1) + n[..., 0] * ((p * off / own).sum(axis=-1)) ** 2 / kept
+    found = -0.5 * (square + pt.log(2 * np.pi * own).sum(axis=-1) + pt.log(kept))
+    if count > 1:  # the copies given their mean
+        spread = ((copies - mean[..., None, :]) ** 2).sum(axis=-2) / noise_variances
+        found = found - 0.5 * (spread + (count - 1) * pt.log(2 * np.pi * noise_variances) + np.log(count)).sum(axis=-1)
+    return found
+
+
+class NoisyMultinomial(NoisyDistribution):
+    """Multinomial counts plus noise on each."""
+
+    rv_type = NoisyMultinomialRV
+    rv_op = NoisyMultinomialRV.rv_op
+    models = (DirichletCategorical,)
+    separate_copies = True
+
+    def __new__(
+        cls,
+        name: str,
+        n: Any = None,
+        p: Any = None,
+        *,
+        noise: Any = None,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        observed: Any = None,
+        dims: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Add the variable to the open model."""
+        return cls.add(
+            name,
+            {"n": n, "p": p},
+            noise=noise,
+            noise_scale=noise_scale,
+            observed=observed,
+            dims=dims,
+            options={} if copies is None else {"copies": copies},
+            **kwargs,
+        )
+
+    @classmethod
+    def is_exact(cls, n: Any, noise: NoiseTensor, categories: int, copies: int | None) -> bool:
+        """Return whether the counts can be summed out; unknown numbers are checked when they are known."""
+        known = present_value(n)
+        most = np.nan if known is None else float(known.max())
+        if categories == 2:
+            return windows.is_affordable(noise.family, noise.largest, most, 2 * (copies or 1))
+        half = np.fmin(np.ceil(half_width(noise.family, noise.largest, categories)) + categories, most)
+        return not terms(half, categories) > MAX_TERMS
+
+    @classmethod
+    def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
+        """Return whether the central limit is taken with Laplace noise."""
+        copies = options.get("copies")
+        return not noise.normal and not cls.is_exact(tensors["n"], noise, _categories(tensors["p"]), copies)
+
+    @classmethod
+    def dist(
+        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the variable without a model."""
+        n, p = tensor_of("n", n), tensor_of("p", p)
+        whole("n", n, 1)
+        probability("p", p)
+        copies = check_copies(copies)
+        given, categories = noise_tensor(noise, noise_scale), _categories(p)
+        exact = kwargs.pop("exact", None)
+        if exact is None:
+            exact = cls.is_exact(n, given, categories, copies)
+        if not exact and not given.normal:
+            raise ValueError(
+                f"{given.family} noise on so many possible counts is normal noise given latent variances, which belong "
+                "to a model: write NoisyMultinomial(name, ...) inside `with pm.Model():`, or use Gaussian noise"
+            )
+        scale = given.scale
+        if scale.type.ndim == 0 or scale.type.shape[-1] == 1:
+            scale = pt.broadcast_to(scale, (*[scale.shape[k] for k in range(scale.type.ndim - 1)], categories))
+        latent = scale.owner is not None and given.known is None
+        words = SUMMED if exact else LATENT if latent and given.normal else LIMIT
+        settings = {"family": given.family, "copies": copies, "exact": bool(exact), "categories": categories}
+        op = NoisyMultinomialRV if copies is None else NoisyMultinomialCopiesRV
+        return cls.created(op, [n, p, scale], likelihood=words, **settings, **kwargs)
+
+
+def _categories(p: Any) -> int:
+    """Return the number of categories. Raises ValueError if it is not known, or less than two."""
+    found = p.type.shape[-1] if p.type.ndim else 1
+    if found is None:
+        raise ValueError("p must have a known number of categories along its last axis: use pt.specify_shape")
+    if found < 2:
+        raise ValueError(f"p must hold a probability for each of two or more categories, got shape {p.type.shape}")
+    return int(found)
