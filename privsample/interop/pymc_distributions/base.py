@@ -121,7 +121,9 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         return int(cls.rv_type.ndim_supp) + (copies is not None)
 
     @classmethod
-    def created(cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any) -> Any:
+    def created(
+        cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any
+    ) -> Any:
         """Return the variable of this class of operations, of this shape or batch shape."""
         if unknown := sorted(settings.keys() & {"dims", "initval", "observed"}):
             raise TypeError(f"{cls.__name__}.dist takes no {unknown[0]}: it belongs to a variable of a model")

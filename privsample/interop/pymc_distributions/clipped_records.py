@@ -69,15 +69,15 @@ def _standardized(op: Any, x: Any, params: Any) -> Any:
     return ((pt.log(pt.maximum(x, 1e-300)) if isinstance(op, LogNormalRV) else x) - mean) / deviation
 
 
-def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: int, width: Any = None) -> Any:
+def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any = 4, whole: bool = False) -> Any:
     """Return the clipped record with these parameters; `panels` equal panels are added to those by quantiles.
 
-    `width` is the number of integers from `lower` to `upper` if records are whole numbers, else None.
+    Where `whole`, records and bounds are whole numbers.
     """
     params = [param[..., None] for param in params]
     lower, upper = lower[..., None], upper[..., None]
-    if width is not None:
-        return _whole(op, params, lower, upper, width)
+    if whole:
+        return _whole(op, params, lower, upper, (upper - lower).max() + 1)
     fixed = [disconnected_grad(param) for param in params]
 
     def below(x: Any) -> Any:
@@ -85,7 +85,7 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: int,
 
     at_low, at_high = below(lower), below(upper)
     edges, first, last = _quantiles(below, lower, upper, at_low, at_high)
-    steps = np.linspace(0.0, 1.0, panels + 1)
+    steps = pt.arange(panels + 1) / panels
     edges = pt.concatenate([pt.clip(edges, first, last), first + (last - first) * steps], axis=-1)
     edges = disconnected_grad(pt.sort(edges, axis=-1))
     nodes, masses = np.polynomial.legendre.leggauss(_RULE)
@@ -130,24 +130,30 @@ def _quantiles(below: Any, lower: Any, upper: Any, at_low: Any, at_high: Any) ->
         size = (high - low) / points
         steps = np.arange(1, points)
         if points == _GRIDS[0]:  # the same grid for all quantiles
-            values = below(lower + size[..., :1] * steps)[..., None, :]
+            values = below(lower + size[..., 0][..., None] * steps)[..., None, :]
         else:
             values = below(_flat(low[..., None] + size[..., None] * steps))
-            values = values.reshape((*[low.shape[i] for i in range(low.ndim)], points - 1))
+            values = values.reshape((*batch_shape(values, 1), len(_LEVELS), points - 1))
         found = pt.lt(values, wanted[..., None]).sum(-1)
         low, high = low + size * found, low + size * (found + 1)
     near = (upper - lower) * _NEAR  # Gauss points lie inside: the density is never computed at the end of a support
-    first = pt.switch(below(lower + near) > 0, low[..., :1], high[..., :1])
-    last = pt.switch(below(upper - near) < 1, high[..., -1:], low[..., -1:])
+    first = pt.switch(below(lower + near) > 0, low[..., 0][..., None], high[..., 0][..., None])
+    last = pt.switch(below(upper - near) < 1, high[..., -1][..., None], low[..., -1][..., None])
     return (low + high) / 2, *(disconnected_grad(end) for end in (first, pt.maximum(first, last)))
+
+
+def batch_shape(x: Any, axes: int) -> list[Any]:
+    """The lengths of all axes but the last `axes`; as numbers where they are known, so that 1 can be broadcast."""
+    lengths = x.type.shape[: x.type.ndim - axes]
+    return [x.shape[i] if length is None else length for i, length in enumerate(lengths)]
 
 
 def _flat(x: Any) -> Any:
     """Merge the last two axes."""
-    return x.reshape((*[x.shape[i] for i in range(x.ndim - 2)], x.shape[-2] * x.shape[-1]))
+    return x.reshape((*batch_shape(x, 2), x.shape[-2] * x.shape[-1]))
 
 
 def _alike(*parts: Any) -> list[Any]:
     """The parts with equal batch shapes."""
-    whole = pt.zeros_like(sum(part[..., :1] for part in parts))
+    whole = pt.zeros_like(sum(part[..., 0] for part in parts))[..., None]
     return [whole + part for part in parts]

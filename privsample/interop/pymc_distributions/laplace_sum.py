@@ -19,8 +19,9 @@ RADIANS = 160.0  # largest phase of one record for few records
 
 
 def laplace_frequencies(n: Any) -> Any:
-    """Return the number of frequencies for n real records (step 7c)."""
-    return np.clip(_FEW * n, 2 * _FEW, _FREQUENCIES) if isinstance(n, float) else pt.clip(_FEW * n, 2 * _FEW, _FREQUENCIES)
+    """Return the number of frequencies for n real records, of numbers or of a tensor (step 7c)."""
+    ops = pt if hasattr(n, "type") else np
+    return ops.clip(_FEW * n, 2 * _FEW, _FREQUENCIES)
 
 
 def laplace_sum(y: Any, n: Any, record: ClippedRecordTensor, scale: Any, frequencies: Any) -> Any:
@@ -122,7 +123,7 @@ def _few_inner(y: Any, n: Any, record: Any, scale: Any, period: Any, frequencies
     found = _FewInner(n, record, disconnected_grad(share))
     j = pt.arange(n.max() + 1)
     n, y, low, high, base = n[..., None], y[..., None], low[..., None], high[..., None], base[..., None]
-    logs = [pt.log(pt.maximum(record.weights[..., i : i + 1], 1e-300)) for i in (0, 1)]
+    logs = [pt.log(pt.maximum(record.weights[..., i][..., None], 1e-300)) for i in (0, 1)]
 
     def chances(size: Any) -> Any:
         """Log probability that `size` records are clipped, j of them to the upper bound, divided by e^base."""

@@ -188,7 +188,9 @@ def _agree(what: str, tensor: Any, due: Any) -> None:
     """Raise ValueError if a known value contradicts the releases."""
     known = present_value(tensor)
     if known is not None and not np.array_equal(np.broadcast_to(known, np.shape(due)), due):
-        raise ValueError(f"{what} is {known.tolist()}, but the release has {np.asarray(due).tolist()}: leave {what} out")
+        raise ValueError(
+            f"{what} is {known.tolist()}, but the release has {np.asarray(due).tolist()}: leave {what} out"
+        )
 
 
 def _data(name: str, values: Any, grouped: bool, dims: tuple[str, ...] | None) -> Any:

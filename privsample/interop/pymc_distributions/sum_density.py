@@ -9,10 +9,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 
-from privsample.interop.pymc_distributions.clipped_records import ClippedRecordTensor
+from privsample.interop.pymc_distributions.clipped_records import ClippedRecordTensor, batch_shape
 
 DEPTH = 32.0  # what is omitted is below e^-32 of the peak
-_CUT = 8.5  # normal noise ends the integral at this many reciprocal standard deviations: e^-36
+CUT = 8.5  # normal noise ends the integral at this many reciprocal standard deviations: e^-36
 _GEOMETRIC = np.concatenate([-(2.0 ** np.arange(20, -3, -1)), [0.0], 2.0 ** np.arange(-2, 21)])
 _LINEAR = np.arange(33) / 32
 _SMALL = 1e-30  # squared modulus of a characteristic function that counts as 0
@@ -23,7 +23,7 @@ def normal_frequencies(n: Any, span: Any, deviation: Any) -> Any:
     """Return the number of frequencies that suffice under normal noise, whatever the records (step 7b)."""
     reach = DEPTH / 3 * span + ((DEPTH / 3 * span) ** 2 + DEPTH / 2 * n * span**2) ** 0.5
     least = (n * span + reach - abs(n * span - reach)) / 2  # the minimum, for numbers and for tensors
-    return _CUT / (2 * np.pi) * (least / deviation + 2 * _CUT) + 2
+    return CUT / (2 * np.pi) * (least / deviation + 2 * CUT) + 2
 
 
 def normal_sum(y: Any, n: Any, record: ClippedRecordTensor, span: Any, deviation: Any, frequencies: Any) -> Any:
@@ -38,7 +38,7 @@ def normal_sum(y: Any, n: Any, record: ClippedRecordTensor, span: Any, deviation
     log_mgf, mean, variance = tilted(points, fixed, tilt)
     del log_mgf
     reach = DEPTH / 3 * span + pt.sqrt((DEPTH / 3 * span) ** 2 + 2 * DEPTH * n * variance)
-    period = disconnected_grad(pt.minimum(n * span, reach) + 2 * _CUT * deviation)
+    period = disconnected_grad(pt.minimum(n * span, reach) + 2 * CUT * deviation)
     log_mgf, (real, imaginary), t = characteristic(record, tilt, mean, period, frequencies)
     real, imaginary = power(real, imaginary, n[..., None])
     phase = t * (n * mean - y + deviation**2 * tilt)[..., None]
@@ -104,7 +104,7 @@ def rotations(weights: Any, off: Any, period: Any, frequencies: Any) -> tuple[An
     sc, ss = product[..., width:, :width], product[..., width:, width:]
     m = pt.arange(width * width)
     t = step[..., 0] * m
-    shape = (*[product.shape[i] for i in range(product.ndim - 2)], width * width)
+    shape = (*batch_shape(product, 2), width * width)
     return (cc - ss).reshape(shape), (sc + cs).reshape(shape), t
 
 
