@@ -1,11 +1,12 @@
 """Log likelihoods of many releases at once, each with parameters of its own, from the distributions in PyMC.
 
-Simulation-based calibration evaluates them for a thousand simulations side by side. Numbers of records, scales of noise
-and bounds are inputs, so that each distribution is compiled once for each family of noise.
+Simulation-based calibration evaluates them for a thousand simulations side by side. Scales of noise are inputs of each
+compiled graph. So are numbers of records, except for sums of clipped records, where they and the bounds are constants
+that decide whether the likelihood is exact.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,26 +33,30 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
     without a distribution in PyMC, and ImportError without PyMC.
     """
     of_model = {} if total else _NUMBERS.get(type(model), _none)(model)
-    numbers = {"n": n, "scale": noise.scale_parameter, **of_model}
+    fixed = of_model | ({"n": float(n)} if type(model) in _SUMS and not total else {})
     names = tuple(spec_of(type(model)).parameters)
-    compiled = _compiled(type(model), noise.name, tuple(numbers), total=total)
-    constants = [np.asarray(number, dtype=np.float64) for number in numbers.values()]
-    return lambda observed, parameters: compiled(observed, *constants, *(parameters[name] for name in names))
+    compiled = _compiled(type(model), noise.name, tuple(fixed.items()), total=total)
+    size, scale = np.asarray(float(n)), np.asarray(noise.scale_parameter)
+    return lambda observed, parameters: compiled(observed, size, scale, *(parameters[name] for name in names))
 
 
-@cache
-def _compiled(kind: type, family: str, numbers: tuple[str, ...], *, total: bool) -> Callable[..., FloatArray]:
+@lru_cache(maxsize=8)
+def _compiled(
+    kind: type, family: str, fixed: tuple[tuple[str, float], ...], *, total: bool
+) -> Callable[..., FloatArray]:
     pm, tensor = libraries("calibration by simulation")
     import pytensor
 
     spec, (build, axes) = spec_of(kind), (_total, 0) if total else _DISTRIBUTIONS[kind]
     observed = tensor.tensor("observed", shape=(None,) * (1 + axes), dtype="float64")
-    given = {name: tensor.dscalar(name) for name in numbers}
     parameters = {
         name: tensor.tensor(name, shape=(None,) * (1 + axes), dtype="float64") for name, axes in spec.parameters.items()
     }
-    logs = pm.logp(build(family, given, parameters), observed)
-    return pytensor.function([observed, *given.values(), *parameters.values()], logs, mode="NUMBA")
+    inputs = {name: tensor.dscalar(name) for name in ("n", "scale")}
+    logs = pm.logp(build(family, inputs | dict(fixed), parameters), observed)
+    return pytensor.function(
+        [observed, *inputs.values(), *parameters.values()], logs, mode="NUMBA", on_unused_input="ignore"
+    )
 
 
 def _none(_model: Any) -> dict[str, Any]:
@@ -64,6 +69,7 @@ def _bounds(model: Any) -> dict[str, Any]:
 
 
 _NUMBERS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    DirichletCategorical: lambda model: {"categories": len(model.alpha)},
     GammaPoisson: lambda model: {"lower": 0.0, "upper": model.upper},
     GammaExponential: lambda model: {"lower": 0.0, "upper": model.upper},
     NormalKnownVariance: lambda model: {**_bounds(model), "deviation": model.noise_variance**0.5},
@@ -96,7 +102,9 @@ def _total(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any])
 def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
     from privsample.pymc import NoisyMultinomial
 
-    return NoisyMultinomial.dist(given["n"], parameters["theta"], **_noise(family, given))
+    _, tensor = libraries("calibration by simulation")
+    theta = tensor.specify_shape(parameters["theta"], (None, int(given["categories"])))
+    return NoisyMultinomial.dist(given["n"], theta, **_noise(family, given))
 
 
 def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,6 +142,7 @@ def _regression(family: str, given: Mapping[str, Any], parameters: Mapping[str, 
     )
 
 
+_SUMS = (GammaPoisson, GammaExponential, NormalKnownVariance)
 # The distribution of each model, and the number of axes of its statistic.
 _DISTRIBUTIONS: dict[type, tuple[Callable[..., Any], int]] = {
     BetaBernoulli: (_count, 0),

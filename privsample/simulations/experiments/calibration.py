@@ -13,7 +13,6 @@ import numpy as np
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.calibration_figure import plot
 from privsample.simulations.experiments.calibration_models import (
-    CLIPPED,
     MODELS,
     UNCLIPPED,
     CalibratedModel,
@@ -44,7 +43,19 @@ from privsample.simulations.experiments.findings import Columns, Statement, comp
 
 SIMULATIONS = 1000
 SIZES, EPSILONS = (10, 100, 10_000), (0.2, 1.0, 5.0)
-INFERRED = ((100, 1.0),)  # settings in which `infer` runs
+SETTINGS = (  # n, epsilon, and share of clipped records
+    (10, 1.0, 0.05),
+    (10, 5.0, 0.25),
+    (100, 0.2, 0.05),
+    (100, 1.0, 0.25),
+    (10_000, 0.2, 0.25),
+    (10_000, 5.0, 0.0),
+)
+CHOSEN = {  # n and epsilon of slow methods, and of controls that need further compilations
+    INFER: ((100, 1.0),),
+    UNBOUNDED: ((100, 1.0), (10_000, 0.2)),
+    NARROW: ((100, 0.2), (100, 1.0)),
+}
 
 
 class Cell(NamedTuple):
@@ -90,15 +101,14 @@ class Cell(NamedTuple):
 
 
 def cells(method: str, *, whole: bool = False) -> Iterator[Cell]:
-    """The settings of a method: all n and epsilon, with one share of clipped records each or, if `whole`, with all."""
+    """The settings of a method: those of SETTINGS or, if `whole`, all sizes, epsilons and shares of clipped records."""
     for case in MODELS:
-        for i, n in enumerate(SIZES):
-            for j, epsilon in enumerate(EPSILONS):
-                rotating = CLIPPED[(i + j) % len(CLIPPED)] if case.bounded else UNCLIPPED
-                for clipped in case.shares() if whole else (rotating,):
-                    cell = Cell(method, case, n, epsilon, clipped)
-                    if is_defined(cell) and (whole or method != INFER or (n, epsilon) in INFERRED):
-                        yield cell
+        every = [(n, epsilon, clipped) for n in SIZES for epsilon in EPSILONS for clipped in case.shares()]
+        for n, epsilon, clipped in every if whole else SETTINGS:
+            cell = Cell(method, case, n, epsilon, clipped if case.bounded else UNCLIPPED)
+            slow = (n, epsilon) not in CHOSEN.get(method, ((n, epsilon),)) or (method == AWARE and case.bounded)
+            if is_defined(cell) and (whole or not slow):
+                yield cell
 
 
 def is_defined(cell: Cell) -> bool:

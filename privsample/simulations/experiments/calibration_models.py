@@ -213,7 +213,7 @@ MODELS = (
     CalibratedModel("Poisson counts", _counts, "discrete laplace", 1, _gamma),
     CalibratedModel("Poisson total", _counts, "discrete gaussian", 1, _gamma, bounded=False, total=True),
     CalibratedModel("exponential times", _times, "laplace", 1, _gamma),
-    CalibratedModel("normal, known variance", _numbers, "laplace", 1, _normal),
+    CalibratedModel("normal, known variance", _numbers, "gaussian", 1, _normal),
     CalibratedModel("normal, unknown variance", _pairs, "gaussian", 2, _moments, (0, 1)),
     CalibratedModel("linear regression", _lines, "gaussian", 5, _regression, (3, 1, 4, 0, 2)),
 )

@@ -24,7 +24,7 @@ from privsample.simulations.experiments.calibration_models import (
 from privsample.simulations.experiments.calibration_uniformity import counts_below, p_value
 
 PILOTS = 200  # simulations that determine the scale of steps
-STEPS = 100  # of each chain of a likelihood
+STEPS = 50  # of each chain of a likelihood
 KEPT, SPACING, TUNE = 19, 10, 50  # of `infer`: draws among which a parameter is ranked, sweeps between two, and before
 
 Ranks = Callable[[CalibratedModel, NoisyStatistics, Simulations, np.random.Generator], FloatArray]
