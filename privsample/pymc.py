@@ -9,7 +9,17 @@ libraries("privsample.pymc")  # an ImportError that says what to install
 
 from privsample.interop.pymc_distributions.base import likelihood  # noqa: E402
 from privsample.interop.pymc_distributions.counts import NoisyCount, NoisyPoisson  # noqa: E402
+from privsample.interop.pymc_distributions.moments import NoisyMoments  # noqa: E402
 from privsample.interop.pymc_distributions.multinomial import NoisyMultinomial  # noqa: E402
+from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments  # noqa: E402
 from privsample.interop.pymc_distributions.sums import NoisySum  # noqa: E402
 
-__all__ = ["NoisyCount", "NoisyMultinomial", "NoisyPoisson", "NoisySum", "likelihood"]
+__all__ = [
+    "NoisyCount",
+    "NoisyMoments",
+    "NoisyMultinomial",
+    "NoisyPoisson",
+    "NoisyRegressionMoments",
+    "NoisySum",
+    "likelihood",
+]

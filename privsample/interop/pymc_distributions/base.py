@@ -86,14 +86,14 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
         """Return the mean of the statistic, from which chains start if the variable is not observed."""
 
 
-@_logprob.register(NoisyRV)
+@_logprob.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _log_probability(op: NoisyRV, values: Any, *inputs: Any, **_kwargs: Any) -> Any:
     (value,) = values
     _rng, _size, *params = inputs
     return op.log_density(value, *params, **op.settings)
 
 
-@_support_point.register(NoisyRV)
+@_support_point.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _start(op: NoisyRV, rv: Any, _rng: Any, _size: Any, *params: Any) -> Any:
     return pt.broadcast_to(op.mean(*params, **op.settings), rv.shape)
 
@@ -160,7 +160,7 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {type(name).__name__}")
         dims = known_dims(model, dims)
-        given, chosen = dict(parameters), dict(options or {})
+        given, chosen = dict(parameters), {what: at for what, at in (options or {}).items() if at is not None}
         found = released(cls, observed, model, dims)
         if found is not None:
             given, noise, noise_scale = registered(name, found, given, noise, noise_scale, dims)
@@ -217,6 +217,9 @@ def likelihood(variable: Any) -> str:
     >>> likelihood(NoisyCount.dist(n=100, p=0.3, noise=ps.LaplaceNoise(scale=2.0)))[:36]
     'exact: the hidden count is summed out'
     """
+    stated = getattr(getattr(variable, "tag", None), "likelihood", None)
+    if stated is not None:
+        return str(stated)
     op = getattr(getattr(variable, "owner", None), "op", None)
     if not isinstance(op, NoisyRV):
         raise TypeError(f"variable must be a noisy statistic of privsample.pymc, got {variable}")

@@ -9,10 +9,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.logprob.abstract import _logcdf, _logprob
 from pytensor.gradient import disconnected_grad
-from pytensor.tensor.random.basic import LogNormalRV, NormalRV
+from pytensor.tensor.random.basic import ExponentialRV, LogNormalRV, NormalRV
 from scipy import special
 
 _LEVELS = special.ndtr(np.array([-7.4, -5.0, -3.2, -1.6, 0.0, 1.6, 3.2, 5.0, 7.4]))  # share of the inner probability
+_DEVIATIONS = np.array([-8.3, -5.8, -3.6, -1.7, 0.0, 1.7, 3.6, 5.8, 8.3])  # edges of panels, in standard deviations
+_TIMES = np.array([0.0, 0.5, 1.5, 3.0, 6.0, 10.0, 16.0, 24.0, 36.0])  # edges of panels, in mean waiting times
 _GRIDS = (512, 64, 64)  # panels of the grids in which quantiles are located: 2e6 panels between the bounds
 _NEAR = 1e-10  # share of the range at a bound in which a support that begins there must have probability
 _RULE = 16  # Gauss-Legendre points in a panel: they integrate e^(itx) over 20 radians to 1e-13
@@ -51,9 +53,11 @@ def log_density(op: Any, x: Any, params: Any) -> Any:
 
 
 def probability_below(op: Any, x: Any, params: Any) -> Any:
-    """Return P(record <= x), by PyMC's distribution function."""
+    """Return P(record <= x), in closed form for some distributions, otherwise by PyMC's distribution function."""
     if isinstance(op, NormalRV | LogNormalRV):  # PyMC takes the square root of 2 in float32: an error of 3e-8
         return 0.5 * pt.erfc(-_standardized(op, x, params) / 2**0.5)
+    if isinstance(op, ExponentialRV):
+        return -pt.expm1(-pt.maximum(x, 0.0) / params[0])
     return pt.exp(_logcdf(op, x, None, None, *params))
 
 
@@ -61,12 +65,23 @@ def probability_above(op: Any, x: Any, params: Any) -> Any:
     """Return P(record > x)."""
     if isinstance(op, NormalRV | LogNormalRV):
         return 0.5 * pt.erfc(_standardized(op, x, params) / 2**0.5)
+    if isinstance(op, ExponentialRV):
+        return pt.exp(-pt.maximum(x, 0.0) / params[0])
     return pt.maximum(-pt.expm1(_logcdf(op, x, None, None, *params)), 0.0)
 
 
 def _standardized(op: Any, x: Any, params: Any) -> Any:
     mean, deviation = params
     return ((pt.log(pt.maximum(x, 1e-300)) if isinstance(op, LogNormalRV) else x) - mean) / deviation
+
+
+def _closed_edges(op: Any, params: Any) -> Any:
+    """Edges of panels that hold all but 1e-15 of the records' distribution, if they are known in closed form."""
+    if isinstance(op, NormalRV):
+        return params[0] + params[1] * _DEVIATIONS
+    if isinstance(op, LogNormalRV):
+        return pt.exp(pt.clip(params[0] + params[1] * _DEVIATIONS, -700.0, 700.0))
+    return params[0] * _TIMES if isinstance(op, ExponentialRV) else None
 
 
 def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any = 4, whole: bool = False) -> Any:
@@ -83,8 +98,14 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any 
     def below(x: Any) -> Any:
         return disconnected_grad(probability_below(op, x, fixed))
 
-    at_low, at_high = below(lower), below(upper)
-    edges, first, last = _quantiles(below, lower, upper, at_low, at_high)
+    edges = _closed_edges(op, fixed)
+    closed = edges is not None
+    if closed:
+        ends = pt.clip(edges, lower, upper)
+        first, last = ends[..., 0][..., None], ends[..., -1][..., None]
+    else:
+        at_low, at_high = below(lower), below(upper)
+        edges, first, last = _quantiles(below, lower, upper, at_low, at_high)
     steps = pt.arange(panels + 1) / panels
     edges = pt.concatenate([pt.clip(edges, first, last), first + (last - first) * steps], axis=-1)
     edges = disconnected_grad(pt.sort(edges, axis=-1))
@@ -93,12 +114,14 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any 
     x = _flat(starts + sizes * (1 + nodes) / 2)
     rule = _flat(sizes * masses / 2)
     inner = pt.exp(log_density(op, x, params)) * rule
-    # An atom of probability 0 is computed at a point inside the support, where its derivatives are finite.
-    safe_low = pt.switch(at_low > 0, lower, first + (last - first) / 2)
-    safe_high = pt.switch(at_high < 1, upper, first + (last - first) / 2)
-    low = pt.switch(at_low > 0, probability_below(op, safe_low, params), 0.0)
-    high = pt.switch(at_high < 1, probability_above(op, safe_high, params), 0.0)
-    weights = pt.concatenate([low, high, inner], axis=-1)
+    safe_low, safe_high = lower, upper
+    if not closed:  # an atom of probability 0 is computed inside the support, where its derivatives are finite
+        safe_low = pt.switch(at_low > 0, lower, first + (last - first) / 2)
+        safe_high = pt.switch(at_high < 1, upper, first + (last - first) / 2)
+    low, high = probability_below(op, safe_low, params), probability_above(op, safe_high, params)
+    if not closed:
+        low, high = pt.switch(at_low > 0, low, 0.0), pt.switch(at_high < 1, high, 0.0)
+    weights = pt.concatenate(_alike(low, high, inner), axis=-1)
     points = disconnected_grad(pt.concatenate(_alike(lower, upper, x), axis=-1))
     near = [disconnected_grad(first + (last - first) * share)[..., 0] for share in (_INSIDE, 1 - _INSIDE)]
     core = [param[..., 0] for param in params]
@@ -114,7 +137,7 @@ def _whole(op: Any, params: Any, lower: Any, upper: Any, width: Any) -> ClippedR
     inner = pt.switch(inside, pt.exp(log_density(op, x, params)), 0.0)
     low = probability_below(op, lower, params)
     high = probability_above(op, upper - 1, params)
-    weights = pt.concatenate([low, high, inner], axis=-1)
+    weights = pt.concatenate(_alike(low, high, inner), axis=-1)
     points = pt.concatenate(_alike(lower, upper, x), axis=-1)
     return ClippedRecordTensor(disconnected_grad(points), weights)
 

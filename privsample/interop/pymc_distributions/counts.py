@@ -10,10 +10,9 @@ from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
 from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import check_copies, nonnegative, probability, whole
-from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
+from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
-SUMMED = "exact: the hidden count is summed out"
-WINDOW = f"{SUMMED}, over a window that loses at most {windows.MASS_OUTSIDE:g} of the probability"
+SUMMED = f"exact: the hidden count is summed out, over a window that loses at most {windows.MASS_OUTSIDE:g}"
 
 
 class NoisyCountRV(NoisyRV):
@@ -32,7 +31,8 @@ class NoisyCountRV(NoisyRV):
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         n, p, scale = params
         if not settings["exact"]:
-            return noises.normal_plus_noise(settings["family"], value - n * p, _positive(n * p * (1 - p)), scale)
+            own = n * p * (1 - p)
+            return _limit(value, n * p, own, scale, settings)
         copies = _with_axis(value, settings["copies"])
         s = windows.window(copies, settings["family"], scale, most=n, centre=n * p)
         return _summed(windows.log_binomial(s, n, p), s, copies, settings["family"], scale)
@@ -63,7 +63,7 @@ class NoisyPoissonRV(NoisyRV):
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         mu, scale = params
         if not settings["exact"]:
-            return noises.normal_plus_noise(settings["family"], value - mu, _positive(mu), scale)
+            return _limit(value, mu, mu, scale, settings)
         copies = _with_axis(value, settings["copies"])
         s = windows.window(copies, settings["family"], scale)
         return _summed(windows.log_poisson(s, mu), s, copies, settings["family"], scale)
@@ -92,9 +92,10 @@ def _with_axis(value: Any, copies: int | None) -> Any:
     return pt.specify_shape(value, [None] * (value.type.ndim - 1) + [copies])
 
 
-def _positive(variance: Any) -> Any:
-    """Return the variance, and at least 1e-300."""
-    return pt.maximum(variance, 1e-300)
+def _limit(value: Any, mean: Any, variance: Any, scale: Any, settings: Any) -> Any:
+    """Return the log density of a normal count plus noise; copies have an axis of length one."""
+    one = value if settings["copies"] is None else value[..., 0]
+    return noises.normal_plus_noise(settings["family"], one - mean, pt.maximum(variance, 1e-300), scale)
 
 
 def _summed(log_masses: Any, s: Any, copies: Any, family: str, scale: Any) -> Any:
@@ -112,19 +113,17 @@ class _CountDistribution(NoisyDistribution):
 
     @classmethod
     def _variable(
-        cls, tensors: list[Any], noise: Any, noise_scale: Any, copies: int | None, most: float, kwargs: Any
+        cls, tensors: list[Any], noise: NoiseTensor, copies: int | None, exact: bool | None, most: float, kwargs: Any
     ) -> Any:
         """Return the variable; `most` is the largest count if it is known, infinite for a Poisson count."""
-        given = noise_tensor(noise, noise_scale)
         copies = check_copies(copies)
-        exact = windows.is_affordable(given.family, given.largest, most, copies or 1)
-        if not exact and copies is not None:
+        chosen = windows.is_affordable(noise.family, noise.largest, most, copies or 1) if exact is None else exact
+        if not chosen and copies not in {None, 1}:
             raise ValueError(f"the noise leaves too many counts possible for {copies} copies: observe one")
-        whole_range = most < windows.width(given.family, given.largest, copies or 1)
-        words = LIMIT if not exact else SUMMED if whole_range else WINDOW
         op = cls.rv_type if copies is None else cls.copies_type
-        settings = {"family": given.family, "copies": copies, "exact": bool(exact)}
-        return cls.created(op, [*tensors, given.scale], likelihood=words, **settings, **kwargs)
+        settings = {"family": noise.family, "copies": copies, "exact": bool(chosen)}
+        words = SUMMED if chosen else LIMIT
+        return cls.created(op, [*tensors, noise.scale], likelihood=words, **settings, **kwargs)
 
 
 class NoisyCount(_CountDistribution):
@@ -144,6 +143,7 @@ class NoisyCount(_CountDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -156,13 +156,21 @@ class NoisyCount(_CountDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
     def dist(
-        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+        cls,
+        n: Any,
+        p: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Return the variable without a model."""
         n, p = tensor_of("n", n), tensor_of("p", p)
@@ -170,7 +178,7 @@ class NoisyCount(_CountDistribution):
         probability("p", p)
         known = present_value(n)
         most = np.nan if known is None else float(known.max())
-        return cls._variable([n, p], noise, noise_scale, copies, most, kwargs)
+        return cls._variable([n, p], noise_tensor(noise, noise_scale), copies, exact, most, kwargs)
 
 
 class NoisyPoisson(_CountDistribution):
@@ -188,6 +196,7 @@ class NoisyPoisson(_CountDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -200,13 +209,22 @@ class NoisyPoisson(_CountDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
-    def dist(cls, mu: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any) -> Any:
+    def dist(
+        cls,
+        mu: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Return the variable without a model."""
         mu = tensor_of("mu", mu)
         nonnegative("mu", mu)
-        return cls._variable([mu], noise, noise_scale, copies, np.inf, kwargs)
+        return cls._variable([mu], noise_tensor(noise, noise_scale), copies, exact, np.inf, kwargs)

@@ -16,7 +16,10 @@ from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tenso
 
 MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
-_FAR = "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
+_TWO = 2  # categories: each noisy count is a noisy copy of one hidden count
+_FAR = (
+    "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
+)
 SUMMED = f"exact: the hidden counts are summed out, over windows that lose at most {windows.MASS_OUTSIDE:g}"
 
 
@@ -46,7 +49,7 @@ class NoisyMultinomialRV(NoisyRV):
         p = pt.clip(pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories]), 1e-300, 1.0)
         if not settings["exact"]:
             return _central_limit(copies, n, p, noises.variance(settings["family"], scale), count)
-        two = categories == 2
+        two = categories == _TWO
         return (_two_categories if two else _several_categories)(copies, n, p, scale, settings["family"])
 
     @classmethod
@@ -81,8 +84,8 @@ def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any
 def half_width(family: str, scale: Any, categories: int) -> Any:
     """Return the largest deviation of a count, or of the sum of some, from its centre, but for MASS_OUTSIDE.
 
-    The centres are the noisy counts, shifted so that they add up to n. A deviation is a sum of a_j times the noise, with
-    |a_j| <= 1 and sum of a_j^2 at most k (K - k) / K (docs/notes/moments.md, section 4).
+    The centres are the noisy counts, shifted so that they add up to n. A deviation is a sum of a_j times the noise,
+    with |a_j| <= 1 and sum of a_j^2 at most k (K - k) / K (docs/notes/moments.md, section 4).
     """
     squares = max(1.0, categories / 4)
     log_factor = float(np.log(4 * categories / windows.MASS_OUTSIDE))
@@ -95,6 +98,14 @@ def half_width(family: str, scale: Any, categories: int) -> Any:
 def terms(half: Any, categories: int) -> Any:
     """Return the number of terms of the sums over counts."""
     return (categories - 2) * (2 * half + 1) ** 2
+
+
+def is_affordable(most: float, family: str, scale: float, categories: int, copies: int) -> bool:
+    """Return whether the hidden counts of at most `most` records can be summed out."""
+    if categories == _TWO:
+        return windows.is_affordable(family, scale, most, 2 * copies)
+    half = np.fmin(np.ceil(half_width(family, scale, categories)) + categories, most)
+    return not terms(half, categories) > MAX_TERMS
 
 
 def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
@@ -117,22 +128,33 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
             own = own + noises.log_density(family, copies[..., c, k, None] - counts, scale[..., k, None])
         return pt.switch((counts >= 0) & (counts <= n[..., None]), own, -np.inf)
 
-    total = log_masses(0, steps)
+    # Sums of products, each divided by its maximum: far faster than logarithms. A sum underflows only for p so far from
+    # the noisy counts that the density is below e^-700 of its largest value; there it is 0.
+    found, scale_of = _scaled(log_masses(0, steps))
     for k in range(1, categories - 1):
-        total = pt.logsumexp(total[..., :, None] + _toeplitz(log_masses(k, steps), half), axis=-2)
-    last = log_masses(categories - 1, steps)[..., ::-1]
+        following, own = _scaled(log_masses(k, steps))
+        found = (found[..., :, None] * _toeplitz(following, half)).sum(axis=-2)
+        largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
+        found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
+    last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
     of_total = windows.log_poisson(n[..., None], n)[..., 0]
-    return pt.logsumexp(total + last, axis=-1) - of_total
+    return pt.log((found * last).sum(axis=-1)) + scale_of + own - of_total
+
+
+def _scaled(log_masses: Any) -> tuple[Any, Any]:
+    """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
+    largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), -1e300))
+    return pt.exp(log_masses - largest[..., None]), largest
 
 
 def _toeplitz(row: Any, half: Any) -> Any:
-    """Return the matrices of entries row[half + j - i], and -inf outside of the row; i from the total, j to it.
+    """Return the matrices of entries row[half + j - i], and 0 outside of the row; i from the total, j to it.
 
     The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
     the gradient of fancy indexing would take a minute to compile.
     """
     size = 2 * half + 1
-    filled = pt.concatenate([row, pt.full_like(row, -np.inf)], axis=-1)
+    filled = pt.concatenate([row, pt.zeros_like(row)], axis=-1)
     before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
     wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
     shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))
@@ -172,6 +194,7 @@ class NoisyMultinomial(NoisyDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -184,29 +207,26 @@ class NoisyMultinomial(NoisyDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
-    def is_exact(cls, n: Any, noise: NoiseTensor, categories: int, copies: int | None) -> bool:
-        """Return whether the counts can be summed out; unknown numbers are checked when they are known."""
-        known = present_value(n)
-        most = np.nan if known is None else float(known.max())
-        if categories == 2:
-            return windows.is_affordable(noise.family, noise.largest, most, 2 * (copies or 1))
-        half = np.fmin(np.ceil(half_width(noise.family, noise.largest, categories)) + categories, most)
-        return not terms(half, categories) > MAX_TERMS
-
-    @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the central limit is taken with Laplace noise."""
-        copies = options.get("copies")
-        return not noise.normal and not cls.is_exact(tensors["n"], noise, _categories(tensors["p"]), copies)
+        return not noise.normal and not _is_exact(tensors["n"], tensors["p"], noise, **options)
 
     @classmethod
     def dist(
-        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+        cls,
+        n: Any,
+        p: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Return the variable without a model."""
         n, p = tensor_of("n", n), tensor_of("p", p)
@@ -214,9 +234,7 @@ class NoisyMultinomial(NoisyDistribution):
         probability("p", p)
         copies = check_copies(copies)
         given, categories = noise_tensor(noise, noise_scale), _categories(p)
-        exact = kwargs.pop("exact", None)
-        if exact is None:
-            exact = cls.is_exact(n, given, categories, copies)
+        exact = _is_exact(n, p, given, copies, exact)
         if not exact and not given.normal:
             raise ValueError(
                 f"{given.family} noise on so many possible counts is normal noise given latent variances, which belong "
@@ -230,6 +248,13 @@ class NoisyMultinomial(NoisyDistribution):
         settings = {"family": given.family, "copies": copies, "exact": bool(exact), "categories": categories}
         op = NoisyMultinomialRV if copies is None else NoisyMultinomialCopiesRV
         return cls.created(op, [n, p, scale], likelihood=words, **settings, **kwargs)
+
+
+def _is_exact(n: Any, p: Any, noise: NoiseTensor, copies: int | None = None, exact: bool | None = None) -> bool:
+    """Return whether to sum the counts out: as asked, or else by the cost; unknown numbers (nan) are checked later."""
+    known = present_value(n)
+    most = np.nan if known is None else float(known.max())
+    return is_affordable(most, noise.family, noise.largest, _categories(p), copies or 1) if exact is None else exact
 
 
 def _categories(p: Any) -> int:

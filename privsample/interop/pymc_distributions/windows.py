@@ -1,7 +1,7 @@
 """Log probabilities of consecutive counts, and the windows of counts over which a likelihood sums.
 
-Log probabilities are computed as Loader (2000) does: deviance and Stirling error, so that no rounding error of log Gamma
-enters, which is 4e-3 at 1e12. Other counts of a window follow by their ratios (docs/notes/moments.md, section 4).
+Log probabilities are computed as Loader (2000) does: deviance and Stirling error, so that the rounding errors of log
+Gamma, 4e-3 at 1e12, do not enter. Other counts of a window follow by their ratios (docs/notes/moments.md, section 4).
 """
 
 from typing import Any
@@ -18,7 +18,9 @@ MAX_COUNTS = 1 << 14  # largest number of counts in a window
 _EXACT = 2.0**53  # floats represent all whole numbers up to here
 _HOEFFDING = float(np.sqrt(np.log(2 / MASS_OUTSIDE) / 2))  # P(|X - np| > t sqrt(n)) <= 2 e^(-2 t^2)
 _SERIES = 256.0  # from here on, two terms of the series of the Stirling error suffice; the next is below 1e-15
-_FAR = "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+_FAR = (
+    "a window of more than 16384 counts is needed: the noise scale was replaced by a much larger one; build the model "
+)
 _FAR += "anew with these numbers"
 
 
@@ -87,7 +89,7 @@ def _from_first(ratios: Any) -> Any:
 
 
 def _half_log(n: Any, s: Any, off: Any) -> Any:
-    """Return log sqrt(n / (2 pi s (n - s))), with each factor 2 pi s replaced by 1 at s = 0, where Stirling has none."""
+    """Return log sqrt(n / (2 pi s (n - s))), with factors 2 pi s replaced by 1 at s = 0."""
     parts = [pt.maximum(2 * np.pi * each, 1.0) for each in (n, s, off)]
     return 0.5 * (pt.log(parts[0]) - pt.log(parts[1]) - pt.log(parts[2]))
 
