@@ -1,8 +1,7 @@
 """Log likelihoods of many releases at once, each with parameters of its own, from the distributions in PyMC.
 
-Simulation-based calibration evaluates them for a thousand simulations side by side. Scales of noise are inputs of each
-compiled graph. So are numbers of records, except for sums of clipped records, where they and the bounds are constants
-that decide whether the likelihood is exact.
+Simulation-based calibration evaluates them for a thousand simulations side by side. Numbers of records and scales of
+noise are inputs of each compiled graph, except where they are constants that decide whether the likelihood is exact.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,11 +32,12 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
     without a distribution in PyMC, and ImportError without PyMC.
     """
     of_model = {} if total else _NUMBERS.get(type(model), _none)(model)
-    fixed = of_model | ({"n": float(n)} if type(model) in _SUMS and not total else {})
+    numbers = {"n": float(n), "scale": noise.scale_parameter}
+    fixed = {} if total else {name: numbers[name] for name in _CONSTANTS.get(type(model), ())}
     names = tuple(spec_of(type(model)).parameters)
-    compiled = _compiled(type(model), noise.name, tuple(fixed.items()), total=total)
-    size, scale = np.asarray(float(n)), np.asarray(noise.scale_parameter)
-    return lambda observed, parameters: compiled(observed, size, scale, *(parameters[name] for name in names))
+    compiled = _compiled(type(model), noise.name, tuple({**of_model, **fixed}.items()), total=total)
+    inputs = [np.asarray(number) for number in numbers.values()]
+    return lambda observed, parameters: compiled(observed, *inputs, *(parameters[name] for name in names))
 
 
 @lru_cache(maxsize=8)
@@ -142,7 +142,12 @@ def _regression(family: str, given: Mapping[str, Any], parameters: Mapping[str, 
     )
 
 
-_SUMS = (GammaPoisson, GammaExponential, NormalKnownVariance)
+_CONSTANTS: dict[type, tuple[str, ...]] = {
+    DirichletCategorical: ("n", "scale"),
+    GammaPoisson: ("n",),
+    GammaExponential: ("n",),
+    NormalKnownVariance: ("n",),
+}
 # The distribution of each model, and the number of axes of its statistic.
 _DISTRIBUTIONS: dict[type, tuple[Callable[..., Any], int]] = {
     BetaBernoulli: (_count, 0),
