@@ -1,7 +1,7 @@
 """Calibration by simulation in all settings: `python -m benchmarks.calibration_cells results.csv [method ...]`.
 
-One line for each cell, written when it is done. Cells that the file holds are not run again, so a run can be stopped and
-continued. All cells of all methods take many hours; the experiment `calibration` runs a part of them.
+One line for each cell, written when it is done. Cells that the file holds are not run again, so that a run can be
+stopped and continued. All cells of all methods take many hours; the experiment `calibration` runs a part of them.
 """
 
 import csv

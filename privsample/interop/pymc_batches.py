@@ -20,7 +20,7 @@ from privsample.distributions.models.normal_known_variance import NormalKnownVar
 from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import Noise
 from privsample.interop.pymc_models import spec_of
-from privsample.interop.pymc_sampling import libraries
+from privsample.interop.pymc_sampling import libraries, quiet
 
 BatchLikelihood = Callable[[FloatArray, Mapping[str, FloatArray]], FloatArray]
 
@@ -53,10 +53,11 @@ def _compiled(
         name: tensor.tensor(name, shape=(None,) * (1 + axes), dtype="float64") for name, axes in spec.parameters.items()
     }
     inputs = {name: tensor.dscalar(name) for name in ("n", "scale")}
-    logs = pm.logp(build(family, inputs | dict(fixed), parameters), observed)
-    return pytensor.function(
-        [observed, *inputs.values(), *parameters.values()], logs, mode="NUMBA", on_unused_input="ignore"
-    )
+    with quiet():
+        logs = pm.logp(build(family, inputs | dict(fixed), parameters), observed)
+        return pytensor.function(
+            [observed, *inputs.values(), *parameters.values()], logs, mode="NUMBA", on_unused_input="ignore"
+        )
 
 
 def _none(_model: Any) -> dict[str, Any]:

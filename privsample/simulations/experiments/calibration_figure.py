@@ -86,6 +86,9 @@ def _matrix(axes: Any, found: Sequence[Outcome], methods: Sequence[str]) -> Any:
 
 
 def _differences(axes: Any, found: Sequence[Outcome]) -> None:
+    if not found:  # in a smaller run
+        axes.set_axis_off()
+        return
     places = np.arange(POINTS + 1) / POINTS
     for cell in found:
         axes.plot(places, ecdf_difference(cell.counts), color=COLOURS[cell.method], label=cell.method, linewidth=1.2)
