@@ -127,7 +127,66 @@ class _CountDistribution(NoisyDistribution):
 
 
 class NoisyCount(_CountDistribution):
-    """A binomial count plus noise."""
+    r"""Binomial count of records plus noise.
+
+    Each of n records counts with probability p, and noise is added to their number:
+
+    .. math:: y = s + \text{noise}, \qquad s \sim \operatorname{Binomial}(n, p), \qquad
+        \log p(y) = \log \sum_s P(s \mid n, p)\, g(y - s).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    n : int, tensor or array of int
+        Public number of records of each count, >= 1. Left out where `observed` is a release.
+    p : tensor or float
+        Probability of a record to be counted, in [0, 1].
+    noise : Noise, sequence of Noise or str
+        The noise on each count, or the name of its family, such as "laplace", with `noise_scale`. Left out where
+        `observed` is a release.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name.
+    copies : int, optional
+        Number of noisy copies of one count, along a new last axis. None for one count without such an axis.
+    exact : bool, optional
+        True to sum the hidden count out, False for the central limit. None chooses by the cost.
+    observed : array, data or release, optional
+        The noisy counts; a release of `BetaBernoulli`; or a sequence of releases, or a mapping from the coords of the
+        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
+        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+    dims : str or tuple of str, optional
+        Names of the dimensions of the groups, with coords in the model.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, a parameter is missing, or the release has another model.
+    ValueError
+        If n, p, the noise or the shapes are out of range, or contradict each other or the release.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit); Loader 2000 (binomial probabilities without cancellation). Kind: exact,
+    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, or n is 2^53
+    or more, the central limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyCount
+    >>> curator = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=40, scale=2.0)
+    >>> release = curator.release([1] * 12 + [0] * 28, rng=np.random.default_rng(1))
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = NoisyCount("y", p=p, observed=release)
+    >>> [data.name for data in model.data_vars]
+    ['y_n', 'y_noise_scale', 'y_epsilon', 'y_delta', 'y_released']
+    """
 
     rv_type = NoisyCountRV
     rv_op = NoisyCountRV.rv_op
@@ -182,6 +241,59 @@ class NoisyCount(_CountDistribution):
 
 
 class NoisyPoisson(_CountDistribution):
+    r"""Poisson count of records plus noise.
+
+    The number of records is itself random, and noise is added to it:
+
+    .. math:: y = s + \text{noise}, \qquad s \sim \operatorname{Poisson}(\mu), \qquad
+        \log p(y) = \log \sum_s P(s \mid \mu)\, g(y - s).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    mu : tensor or float
+        Mean of the count, >= 0.
+    noise : Noise, sequence of Noise or str
+        The noise on each count, or the name of its family, such as "laplace", with `noise_scale`.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name.
+    copies : int, optional
+        Number of noisy copies of one count, along a new last axis. None for one count without such an axis.
+    exact : bool, optional
+        True to sum the hidden count out, False for the central limit. None chooses by the cost.
+    observed : array or data, optional
+        The noisy counts.
+    dims : str or tuple of str, optional
+        Names of the dimensions of the groups, with coords in the model.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, or a parameter is missing.
+    ValueError
+        If mu, the noise or the shapes are out of range, or contradict each other.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit); Loader 2000 (Poisson probabilities without cancellation). Kind: exact,
+    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, the central
+    limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyPoisson
+    >>> with pm.Model():
+    ...     mu = pm.Gamma("mu", 2, 0.1)
+    ...     y = NoisyPoisson("y", mu, noise=ps.DiscreteLaplaceNoise(scale=2.0), observed=[14, 23])
+    >>> y.eval().shape
+    (2,)
+    """
+
     """A Poisson count plus noise."""
 
     rv_type = NoisyPoissonRV

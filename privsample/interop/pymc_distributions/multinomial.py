@@ -6,6 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.raise_op import Assert
+from pytensor.tensor.signal.conv import convolve1d
 
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.interop.pymc_distributions import noise as noises
@@ -133,7 +134,7 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
     found, scale_of = _scaled(log_masses(0, steps))
     for k in range(1, categories - 1):
         following, own = _scaled(log_masses(k, steps))
-        found = (found[..., :, None] * _toeplitz(following, half)).sum(axis=-2)
+        found = convolve1d(found, following, mode="full")[..., half : 3 * half + 1]
         largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
         found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
     last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
@@ -145,20 +146,6 @@ def _scaled(log_masses: Any) -> tuple[Any, Any]:
     """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
     largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), -1e300))
     return pt.exp(log_masses - largest[..., None]), largest
-
-
-def _toeplitz(row: Any, half: Any) -> Any:
-    """Return the matrices of entries row[half + j - i], and 0 outside of the row; i from the total, j to it.
-
-    The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
-    the gradient of fancy indexing would take a minute to compile.
-    """
-    size = 2 * half + 1
-    filled = pt.concatenate([row, pt.zeros_like(row)], axis=-1)
-    before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
-    wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
-    shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))
-    return pt.concatenate([shifted[..., half:size], shifted[..., size : size + half]], axis=-1)
 
 
 def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int) -> Any:
@@ -178,7 +165,65 @@ def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int
 
 
 class NoisyMultinomial(NoisyDistribution):
-    """Multinomial counts plus noise on each."""
+    r"""Counts of records by category, plus noise on each.
+
+    Each of n records belongs to one of K categories, and noise is added to the K counts:
+
+    .. math:: y_k = s_k + \text{noise}_k, \qquad s \sim \operatorname{Multinomial}(n, p).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    n : int, tensor or array of int
+        Public number of records, >= 1. Left out where `observed` is a release.
+    p : tensor of shape (..., K)
+        Probabilities of the categories, which add up to 1; K >= 2 must be known.
+    noise : Noise, sequence of Noise or str
+        The noise on each category, or the name of its family, such as "laplace", with `noise_scale`. Left out where
+        `observed` is a release.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name; of shape (..., 1) if it
+        differs by group.
+    copies : int, optional
+        Number of noisy copies of the same counts, along a new axis before the last. None for no such axis.
+    exact : bool, optional
+        True to sum the hidden counts out, False for the central limit. None chooses by the cost.
+    observed : array of shape (..., K), data or release, optional
+        The noisy counts; a release of `DirichletCategorical`; or a sequence of releases, or a mapping from the coords of the
+        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
+        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+    dims : str or tuple of str, optional
+        Names of the dimensions: of the groups, and of the categories.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, a parameter is missing, or the release has another model.
+    ValueError
+        If n, p, the noise or the shapes are out of range, or contradict each other or the release.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a probability of 1e-12, for two categories, whose
+    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 65536 terms:
+    (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the Gaussian one, but at most n. Beyond, the
+    central limit; Laplace noise is then normal noise given latent exponential variances `{name}_noise`, and pointwise
+    log likelihoods are conditional on them. `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyMultinomial, likelihood
+    >>> with pm.Model():
+    ...     p = pm.Dirichlet("p", [1, 1, 1])
+    ...     y = NoisyMultinomial("y", 20, p, noise=ps.DiscreteLaplaceNoise(scale=1.0), observed=[14, 7, -1])
+    >>> likelihood(y)[:37]
+    'exact: the hidden counts are summed o'
+    """
 
     rv_type = NoisyMultinomialRV
     rv_op = NoisyMultinomialRV.rv_op

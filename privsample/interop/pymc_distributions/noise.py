@@ -58,9 +58,9 @@ def noise_tensor(noise: Any, noise_scale: Any = None) -> NoiseTensor:
     if noise_scale is not None:
         raise TypeError("noise_scale is for the name of a noise; a Noise has its own scale: leave noise_scale out")
     several = list(noise) if isinstance(noise, Sequence) else [noise]
-    wrong = next((each for each in several if not isinstance(each, Noise)), None)
-    if wrong is not None or not several:
-        found = "an empty sequence" if not several else type(wrong).__name__
+    wrong = [each for each in several if not isinstance(each, Noise)]
+    if wrong or not several:
+        found = type(wrong[0]).__name__ if wrong else "an empty sequence"
         raise TypeError(
             "noise must be a Noise, such as ps.LaplaceNoise(scale=2.0), a sequence of them, or the name of a noise "
             f"with noise_scale, got {found}"

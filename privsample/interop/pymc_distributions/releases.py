@@ -206,7 +206,7 @@ def _agree(what: str, tensor: Any, due: Any) -> None:
 
 def _data(name: str, values: Any, grouped: bool, dims: tuple[str, ...] | None) -> Any:
     """Register numbers as data of the open model."""
-    values = np.asarray(values)
+    values = np.asarray(values, dtype=np.float64)  # PyMC would make 32 bits of whole numbers
     axes = dims[:1] if grouped and dims is not None and values.ndim == 1 else None
     return pm.Data(name, values, dims=axes, shape=_open(values, grouped))
 
