@@ -15,7 +15,7 @@ SIMULATIONS, STEPS = 4000, 60
 SETTINGS = {  # records and scale of the noise
     "binary": (1000, 35),
     "two categories": (1000, 35),
-    "three categories": (1000, 33),
+    "three categories": (1000, 47),
     "Poisson counts": (1000, 82),
     "Poisson total": (100, 52),
     "exponential times": (1000, 25),

@@ -41,33 +41,34 @@ def known_ranks(monkeypatch):
 def test_table_words_and_picture(known_ranks, tmp_path):
     picture, numbers, sentence = calibration.EXPERIMENT.write(tmp_path)
     assert "1,000 simulations in each cell" in sentence
-    assert "at the level 1e-06 for each cell rejects: PyMC, 0 of 81; noise_aware, 0 of 45; infer, 0 of 8; " in sentence
-    assert "plug-in, 72 of 72; bounds ignored, 18 of 18; noise × 0.8, 81 of 81." in sentence
+    assert "at the level 1e-06 for each cell rejects: PyMC, 0 of 54; noise_aware, 0 of 12; infer, 0 of 8; " in sentence
+    assert "plug-in, 48 of 48; bounds ignored, 6 of 6; noise × 0.8, 18 of 18." in sentence
     assert "Rejected" not in sentence
     assert "The smallest p-value of the PyMC, noise_aware and infer cells that are not rejected is 1." in sentence
     assert picture.stat().st_size > 10_000
-    assert len(numbers.read_text().splitlines()) == 1 + 65 * (81 + 45 + 8 + 72 + 18 + 81)
+    assert len(numbers.read_text().splitlines()) == 1 + 65 * (54 + 12 + 8 + 48 + 6 + 18)
 
 
 def test_rejected_cells_are_named(known_ranks):
     known_ranks.add((PYMC, "normal, unknown variance", 10))
     result = calibration.run()
-    assert "PyMC, 3 of 81" in result.sentence
-    assert "Rejected: PyMC, normal, unknown variance, n = 10, ε = 0.2 (p = " in result.sentence
+    assert "PyMC, 2 of 54" in result.sentence
+    assert "Rejected: PyMC, normal, unknown variance, n = 10, ε = 1, 5% clipped (p = " in result.sentence
     assert "ε = 5, 25% clipped (p = " in result.sentence
     found = {finding.name: finding for finding in result.describe(result.columns).findings}
     assert found["PyMC, rejected - 0.5"].compared
     assert not found["infer, rejected - 0.5"].compared
-    assert sum(cell.rejected for cell in outcomes(result.columns) if cell.method in TESTED) == 3
+    assert sum(cell.rejected for cell in outcomes(result.columns) if cell.method in TESTED) == 2
     assert all(cell.p_value <= LEVEL for cell in outcomes(result.columns) if cell.method in CONTROLS)
 
 
 def test_every_size_epsilon_and_share_occurs_for_every_model():
     for case in MODELS:
         own = [cell for cell in calibration.cells(PYMC) if cell.case is case]
-        assert len(own) == 9
+        assert len({(cell.n, cell.epsilon) for cell in own}) == len(own) == 6
         assert {cell.clipped for cell in own} == set(case.shares())
-        assert len({(cell.n, cell.epsilon) for cell in own}) == 9
+        assert {cell.n for cell in own} == set(calibration.SIZES)
+        assert {cell.epsilon for cell in own} == set(calibration.EPSILONS)
         whole = [cell for cell in calibration.cells(PYMC, whole=True) if cell.case is case]
         assert len(whole) == 9 * len(case.shares())
         assert set(own) <= set(whole)
@@ -78,12 +79,9 @@ def test_methods_are_run_where_they_are_defined():
     every = {case.name for case in MODELS}
     assert names[PYMC] == every
     assert names[INFER] == names[PLUG_IN] == every - {"Poisson total"}
-    assert names[AWARE] == every - {
-        "Poisson total",
-        "three categories",
-        "normal, unknown variance",
-        "linear regression",
-    }
+    assert names[AWARE] == {"binary", "two categories"}
+    slow = {cell.case.name for cell in calibration.cells(AWARE, whole=True)} - names[AWARE]
+    assert slow == names[UNBOUNDED]
     assert names[UNBOUNDED] == {"Poisson counts", "exponential times", "normal, known variance"}
 
 

@@ -27,7 +27,7 @@ SHOWN = (  # model, n and epsilon of the empirical distribution functions
     ("exponential times", 100, 1.0),
     ("normal, unknown variance", 100, 1.0),
 )
-_DEEPEST = 6.0  # -log10 of the level
+_STEEPEST = 0.2  # largest difference of distribution functions that is shown
 
 
 def plot(figure: Any, found: Sequence[Outcome]) -> None:
@@ -38,12 +38,11 @@ def plot(figure: Any, found: Sequence[Outcome]) -> None:
     _matrix(right, [cell for cell in found if cell.method in CONTROLS], CONTROLS)
     left.set_title("inference of the library", loc="left")
     right.set_title("controls, wrong on purpose", loc="left")
-    bar = top.colorbar(image, ax=(left, right), shrink=0.6, extend="max", ticks=range(0, int(_DEEPEST) + 1, 2))
+    bar = top.colorbar(image, ax=(left, right), shrink=0.6, extend="max", ticks=(0, 2, 4, 6))
     bar.set_label("−log₁₀ p of uniform ranks")
     for axes, place in zip(bottom.subplots(1, len(SHOWN), sharey=True), SHOWN, strict=True):
         _differences(axes, [cell for cell in found if (cell.model, cell.records, cell.epsilon) == place])
     bottom.axes[0].set_ylabel("ECDF of ranks − uniform")
-    bottom.supxlabel("rank of the true parameter", fontsize=9)
     handles = {}
     for axes in bottom.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -61,13 +60,22 @@ def _matrix(axes: Any, found: Sequence[Outcome], methods: Sequence[str]) -> Any:
         row, column = rows.index((cell.method, cell.model)), places.index((cell.records, cell.epsilon))
         values[row, column] = -np.log10(max(cell.p_value, 1e-300))
         if cell.clipped:
-            axes.text(column, row, f"{cell.clipped:.0%}", ha="center", va="center", fontsize=6.5, color="#333333")
+            axes.text(
+                column,
+                row,
+                f"{cell.clipped:.0%}",
+                ha="center",
+                va="center",
+                fontsize=6.5,
+                color="white" if cell.rejected else "#333333",
+            )
     pale = LinearSegmentedColormap.from_list("p", ["#F4F8FB", "#7FB4D8"])
     colours = pale.with_extremes(over=ORANGE, bad="white")
     image = axes.imshow(values, cmap=colours, vmin=0.0, vmax=-np.log10(LEVEL), aspect="auto")
     axes.set_yticks(range(len(rows)), [model for _, model in rows], fontsize=7)
     axes.set_xticks(range(len(places)), [f"{epsilon:g}" for _, epsilon in places], fontsize=7)
     axes.tick_params(length=0)
+    axes.grid(visible=False)
     sizes = [n for n, _ in places]
     for n in dict.fromkeys(sizes):
         middle = float(np.mean([k for k, size in enumerate(sizes) if size == n]))
@@ -96,4 +104,4 @@ def _differences(axes: Any, found: Sequence[Outcome]) -> None:
     axes.fill_between(places, low, high, color=GREY, alpha=0.2, linewidth=0, label=f"envelope of level {LEVEL:g}")
     clipped = f", {found[0].clipped:.0%} clipped" if found[0].clipped else ""
     axes.set_title(f"{found[0].model}\nn = {found[0].records}, ε = {found[0].epsilon:g}{clipped}", fontsize=8)
-    axes.set(xlim=(0, 1), xticks=(0, 0.5, 1))
+    axes.set(xlim=(0, 1), xticks=(0, 0.5, 1), ylim=(-_STEEPEST, _STEEPEST), xlabel="rank of the true parameter")

@@ -209,7 +209,7 @@ MODELS = (
         (0, 1),
         bounded=False,
     ),
-    CalibratedModel("three categories", _survey, "discrete laplace", 2, _dirichlet, (0, 1, 2), bounded=False),
+    CalibratedModel("three categories", _survey, "discrete gaussian", 2, _dirichlet, (0, 1, 2), bounded=False),
     CalibratedModel("Poisson counts", _counts, "discrete laplace", 1, _gamma),
     CalibratedModel("Poisson total", _counts, "discrete gaussian", 1, _gamma, bounded=False, total=True),
     CalibratedModel("exponential times", _times, "laplace", 1, _gamma),
