@@ -172,7 +172,7 @@ def infer(
         factory = _stated_chain(observation, prior, records)
     elif records is None:
         observation = observation._replace(model=with_prior(observation.model, prior))
-        factory = _chain_of(type(observation.model))
+        factory = chain_of(type(observation.model))
     else:
         raise TypeError(
             "prior must be a mapping from names of parameters to distributions where records is given, got "
@@ -200,7 +200,7 @@ def _stated_chain(observation: Observation, prior: Mapping[Any, Any], records: A
     return partial(StatedRecords, prior=priors, records=given)
 
 
-def _chain_of(kind: type) -> ChainFactory:
+def chain_of(kind: type) -> ChainFactory:
     """The chain of a class of models. Raises TypeError if there is none."""
     found = _CHAINS.get(kind)
     if found is None:

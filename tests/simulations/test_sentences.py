@@ -132,7 +132,11 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
             (regression_learners, "WEIGHTS", (0.25,)),
         ),
     ),
-    "calibration": ((calibration, "REPEATS", 12), (calibration, "SETTINGS", ((20, 0.3),))),
+    "calibration": (
+        (calibration, "SIMULATIONS", 60),
+        (calibration, "MODELS", calibration.MODELS[:1]),
+        (calibration, "SETTINGS", ((10, 1.0, 0.0), (100, 1.0, 0.0))),
+    ),
     "langevin-model": (
         (langevin_model, "SIZES", (300, 1000)),
         (langevin_model, "STEPS", 30),
