@@ -15,6 +15,7 @@ from privsample import (
     NoisyStatistics,
     NormalUnknownVariance,
     PrivateStatistics,
+    infer,
 )
 from privsample.inference import regression_moves as moves
 from privsample.inference import regression_records as hidden
@@ -223,7 +224,7 @@ def test_sweeps_keep_the_joint_distribution(model, noise, rng, alpha):
 
 @pytest.mark.statistical
 def test_sweeps_are_exact_for_any_surrogate(rng, alpha):
-    """A matrix and a reference that fit badly make rounds rare, not wrong; one that follows the state would be wrong."""
+    """A matrix and a reference that fit badly let fewer rounds be accepted, and change nothing else."""
 
     def bad_surrogate(chain):
         chain._clipping = 0.8 * chain._clipping + 0.1
@@ -336,6 +337,28 @@ def test_one_generator_gives_one_chain():
     (first, theta), (second, again) = drawn(), drawn()
     assert first == second
     assert all((theta[name] == again[name]).all() for name in theta)
+
+
+def test_infer_uses_the_chain(rng):
+    x = rng.normal(0.5, 0.6, (50, 2))
+    data = x, x @ [0.7, -1.0] + 2.0 + 0.5 * rng.standard_normal(50)
+    made = NoisyStatistics(model=PLANE, n=50, scale=3.0).release(data, rng=rng)
+    posterior = infer(made, draws=60, tune=60, chains=2, rng=rng)
+    shapes = {name: array.shape for name, array in posterior.draws.items()}
+    assert shapes == {
+        "coefficients": (120, 2),
+        "intercept": (120,),
+        "variance": (120,),
+        "feature_mean": (120, 2),
+        "feature_root": (120, 2, 2),
+    }
+    assert posterior.account == made.account
+    assert posterior.method.startswith("exact: data augmentation with unclipped records; 2 chains of 60, largest R-hat")
+    made = NoisyStatistics(model=NORMAL, n=50, scale=3.0).release(x[:, 0], rng=rng)
+    wider = replace(NORMAL, observations=1e4)  # a prior that holds the mean at 0.5
+    posterior = infer(made, prior=wider, draws=60, tune=60, chains=2, rng=rng)
+    assert set(posterior.draws) == {"mean", "variance"}
+    assert np.abs(posterior["mean"] - 0.5).max() < 0.1
 
 
 def test_other_models_are_refused():
