@@ -1,6 +1,6 @@
 """Markov chain for linear regression and for normal records with unknown variance, over hidden unclipped records.
 
-The moves and their proofs are in docs/notes/inference.md, "Regression".
+The moves and their proofs are in docs/notes/inference.md, section 8.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from privsample.inference.chains import Observation
 
 _ROUNDS = 4  # rounds of joint moves of parameters and records in a sweep
 _ROOT_ROUNDS = 3  # moves of the features' root in a sweep
-_TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance in many dimensions and in one
+_TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance of steps in many dimensions; in one, and of rounds
 _LEARNING, _LEARNING_EVERY = 40, 10  # sweeps before the covariance shapes proposals, and between its changes
 _LARGEST_EFFECT = 3.0  # clipping only shrinks; larger entries come from nearly singular parameters
 _DIFFERENCE = 1e-3  # of a coordinate, for derivatives that shape proposals only
@@ -69,6 +69,7 @@ class RegressionChain:
         self.records: FloatArray = np.zeros((self.n, width + 1))
         self._root_steps = np.full((width, width), 1.0 / max(self.n, 1) ** 0.5)
         size, self._sweeps = self._dimensions, 0
+        self._inner = self._most_inner = 20.0 + 4 * size  # steps on the surrogate in a round; fewer if it fits badly
         self._scales = np.ones(4)  # of proposals by the two covariances, for the posterior and for its surrogate
         self._center, self._covariance = np.zeros(size), np.eye(size)
         self._precision, self._clipping = np.eye(size), np.eye(len(self.weights))
@@ -101,7 +102,7 @@ class RegressionChain:
         self.slopes = np.append(slopes, center[-1] * self.halves[-1] - slopes @ self.mean)
         rest = max(float(spread[-1, -1] - spread[:-1, -1] @ np.linalg.solve(own, spread[:-1, -1])), least**2)
         self.variance = rest * float(self.halves[-1]) ** 2
-        from privsample.inference.regression_moves import build_records
+        from privsample.inference.regression_records import build_records
 
         self.records = build_records(rng.standard_normal(self.records.shape), *self._state)
 
@@ -137,8 +138,9 @@ class RegressionChain:
     def _draw_parameters(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Draw the parameters given the records, by the sums of products of the records alone."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
-        products, prior = moves.gram(self.records), self.prior
+        products, prior = hidden.gram(self.records), self.prior
         self.variance = moves.draw_coefficients(
             rng, products, self._location, prior.precision, prior.shape, prior.scale, self.slopes
         )
@@ -156,24 +158,25 @@ class RegressionChain:
 
     def _offer(self, rng: np.random.Generator) -> float:
         """Offer a new record to each place; return the acceptance rate."""
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         acceptance = self.acceptance
-        current = moves.contributions(self.records, *self._bounds)
+        current = hidden.contributions(self.records, *self._bounds)
         if acceptance.squared is None:
-            proposed = moves.build_records(rng.standard_normal(self.records.shape), *self._state)
-            outcome = acceptance.offer(current, moves.contributions(proposed, *self._bounds), rng)
+            proposed = hidden.build_records(rng.standard_normal(self.records.shape), *self._state)
+            outcome = acceptance.offer(current, hidden.contributions(proposed, *self._bounds), rng)
             self.records = np.where(outcome.accepted[:, None], proposed, self.records)
             return outcome.rate
         noise = acceptance.observed, acceptance.scale, acceptance.squared
-        accepted = moves.offer_records(rng, self.records, current.sum(axis=0), *self._state, *self._bounds, *noise)
+        accepted = hidden.offer_records(rng, self.records, current.sum(axis=0), *self._state, *self._bounds, *noise)
         return accepted / self.n
 
     def _shift(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Move the parameters while the standardized features and residuals stay, accepted by prior times noise."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
-        residuals, place = moves.standardize(self.records, *self._state), self._coordinates()
+        residuals, place = hidden.standardize(self.records, *self._state), self._coordinates()
         if tuning:
             self._learn(place, residuals)
         prior = self._location, self._prior_root, self.prior.shape, self.prior.scale, self.feature_scale
@@ -181,7 +184,7 @@ class RegressionChain:
         if acceptance.squared is None:
             chances = self._shift_by_density(rng, residuals, place)
         else:
-            rounds = _ROUNDS, 20 + 4 * self._dimensions
+            rounds = min(3 * _ROUNDS, round(_ROUNDS * (self._most_inner / self._inner) ** 0.5)), round(self._inner)
             noise = acceptance.observed, acceptance.scale, acceptance.squared
             proposals = self._center, self._clipping, self._factors, self._scales
             chances = moves.shift(rng, residuals, place, *proposals, *rounds, *prior, *self._bounds, *noise)
@@ -189,10 +192,11 @@ class RegressionChain:
             place, self._location, self._prior_root, self.feature_scale, self.mean, self.root, self.slopes
         )
         self.variance = deviation * deviation
-        self.records = moves.build_records(residuals, *self._state)
+        self.records = hidden.build_records(residuals, *self._state)
         if tuning:
             self._scales *= np.exp(self._gain * (chances[:4] - _TARGET))
-            self._chances = chances
+            inner = self._inner * float(np.exp(self._gain * (chances[4] - _TARGET_ONE)))
+            self._inner = min(max(inner, 10.0), self._most_inner)
 
     def _shift_by_density(self, rng: np.random.Generator, residuals: FloatArray, place: FloatArray) -> FloatArray:
         """Random walk steps as in `regression_moves.shift`, for noise of another package, by its log density."""
@@ -213,21 +217,22 @@ class RegressionChain:
     def _density(self, place: FloatArray, residuals: FloatArray) -> tuple[float, FloatArray]:
         """The log prior density and the statistic at these coordinates; -inf beyond the range of floats."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         state = self._state_at(place)
         if state is None:
             return -np.inf, np.zeros_like(self.weights)
         prior = self.prior.shape, self.prior.scale, self.feature_scale
-        return moves.log_prior(place, self.width, *prior), moves.statistic(residuals, *state, *self._bounds)
+        return moves.log_prior(place, self.width, *prior), hidden.statistic(residuals, *state, *self._bounds)
 
     def _unclipped(self, place: FloatArray, products: FloatArray) -> FloatArray:
         """The statistic without clipping at these coordinates, from sums of products of the standardized records."""
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         state = self._state_at(place)
-        return (
-            np.zeros_like(self.weights) if state is None else moves.unclipped_statistic(products, *state, *self._bounds)
-        )
+        if state is None:
+            return np.zeros_like(self.weights)
+        return hidden.unclipped_statistic(products, *state, *self._bounds)
 
     def _state_at(self, place: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
         """Mean, root, coefficients and standard deviation at these coordinates, or None beyond the range of floats."""
@@ -267,11 +272,11 @@ class RegressionChain:
         The effect is the matrix that maps changes of the statistic without clipping to changes of the statistic. Both
         are of full rank: there are as many coordinates as numbers in the statistic.
         """
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         width, place = self.width, self._center
         with_clipping, plain = (np.empty((len(self.weights), len(place))) for _ in range(2))
-        products = moves.gram(residuals)
+        products = hidden.gram(residuals)
         (_, base), base_plain = self._density(place, residuals), self._unclipped(place, products)
         for i in range(len(place)):
             moved = place.copy()
