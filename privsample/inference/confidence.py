@@ -322,8 +322,8 @@ class ConfidenceSet(Memo):
         Returns
         -------
         array of shape (2, ...)
-            The ends: `low, high = found.interval("theta")`. Each is the nearest rejected value that was found, or an
-            end of the range.
+            The ends: `low, high = found.interval("theta")`. Each is a rejected value next to accepted ones, or an end
+            of the range. A projection is longer by one percent at either end, where no accepted value was found.
 
         Raises
         ------
