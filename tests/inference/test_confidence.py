@@ -396,6 +396,9 @@ def test_post_processing_costs_nothing_and_is_told():
     assert ps.privacy_statement(release.account, 1e-6) in text
     assert repr(found) == "ConfidenceSet(mean in [-9, 9]; level 0.95; 999 simulations)"
     assert found.release == ps.PrivateStatistics(release=release)
+    html = found._repr_html_()
+    assert "mean in [-9, 9]" in html
+    assert "epsilon" in html.lower()
     assert of(ps.PrivateStatistics(release=release), parameters={"mean": (-9, 9)}) == found
 
 
@@ -405,6 +408,18 @@ def test_a_release_without_an_account():
     assert np.isfinite(found.interval("mean")).all()
     with pytest.raises(TypeError, match="the release has no account: it is SimpleNamespace, not a PrivateStatistics"):
         found.statement()
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e250])
+def test_noise_of_any_size(scale):
+    """Squares of the statistics would overflow, or vanish; enormous noise does not tell any two values apart."""
+    for model, ranges in ((NORMAL, {"mean": (-2, 2)}), (MOMENTS, {"mean": (-2, 2), "variance": (0.1, 4)})):
+        statistic = np.atleast_1d(model.statistic(np.linspace(-1, 2, N)) + 0.7 * scale).reshape(1, *model.empty.shape)
+        seen = SimpleNamespace(model=model, n=N, noise=ps.LaplaceNoise(scale=scale), observed=statistic)
+        found = of(seen, parameters=ranges, simulations=99, level=0.8)
+        values = [found.p_value(**dict.fromkeys(ranges, x)) for x in (0.5, 2.0)]
+        assert min(values) >= 0.01
+        assert (values[0] == values[1]) == (scale > 1)
 
 
 def test_p_values_are_ranks():
