@@ -12,7 +12,7 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row
-from privsample.inference import regression_moves
+from privsample.inference import regression_records as hidden
 from privsample.inference.chains import Observation, run_chains
 from privsample.inference.counts import CountChain
 from privsample.inference.regression import RegressionChain
@@ -36,9 +36,9 @@ class RecordByRecord(RegressionChain):
         """Make one sweep and return the acceptance rate of the records."""
         self._sweeps += tuning
         self._draw_parameters(rng, tuning=tuning)
-        proposed = regression_moves.build_records(rng.standard_normal(self.records.shape), *self._state)
-        old = regression_moves.contributions(self.records, *self._bounds)
-        new = regression_moves.contributions(proposed, *self._bounds)
+        proposed = hidden.build_records(rng.standard_normal(self.records.shape), *self._state)
+        old = hidden.contributions(self.records, *self._bounds)
+        new = hidden.contributions(proposed, *self._bounds)
         observed, scale = self.acceptance.observed[0], self.acceptance.scale
         gap, steps = observed - old.sum(axis=0), new - old
         distance = np.abs(gap).sum()

@@ -1,4 +1,4 @@
-"""Compiled Metropolis moves on hidden counts of categories, given noisy counts (docs/notes/inference.md, "Counts").
+"""Compiled Metropolis moves on hidden counts of categories, given noisy counts (docs/notes/inference.md, section 6).
 
 Every move exchanges whole records, and its cost depends on the number of categories, not on the number of records.
 """
@@ -50,8 +50,8 @@ def take(rng: np.random.Generator, m: int, pool: Counts, taken: Counts) -> None:
     """Move m records, a uniformly random subset, from `pool` to `taken`: a multivariate hypergeometric draw.
 
     Each round moves every record of one side with a probability that depends on the two sizes alone. Given the sizes,
-    the subset stays uniform, so it is uniform when the size is m (note, "Subsets"). The missing number of records
-    falls to about its square root in a round.
+    the subset stays uniform, so it is uniform when the size is m (inference.md, section 6, "Subsets"). The missing
+    number of records falls to about its square root in a round.
     """
     taken[:] = 0
     outside, inside = pool.sum(), 0

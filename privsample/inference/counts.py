@@ -1,6 +1,6 @@
 """Markov chain for proportions of categories, given noisy counts: it moves hidden counts, at a cost independent of n.
 
-The moves and their proofs are in docs/notes/inference.md, "Counts".
+The moves and their proofs are in docs/notes/inference.md, sections 6 and 7.
 """
 
 from typing import Any

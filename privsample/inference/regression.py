@@ -1,6 +1,6 @@
 """Markov chain for linear regression and for normal records with unknown variance, over hidden unclipped records.
 
-The moves and their proofs are in docs/notes/inference.md, "Regression".
+The moves and their proofs are in docs/notes/inference.md, section 8.
 """
 
 from typing import Any
@@ -101,7 +101,7 @@ class RegressionChain:
         self.slopes = np.append(slopes, center[-1] * self.halves[-1] - slopes @ self.mean)
         rest = max(float(spread[-1, -1] - spread[:-1, -1] @ np.linalg.solve(own, spread[:-1, -1])), least**2)
         self.variance = rest * float(self.halves[-1]) ** 2
-        from privsample.inference.regression_moves import build_records
+        from privsample.inference.regression_records import build_records
 
         self.records = build_records(rng.standard_normal(self.records.shape), *self._state)
 
@@ -137,8 +137,9 @@ class RegressionChain:
     def _draw_parameters(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Draw the parameters given the records, by the sums of products of the records alone."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
-        products, prior = moves.gram(self.records), self.prior
+        products, prior = hidden.gram(self.records), self.prior
         self.variance = moves.draw_coefficients(
             rng, products, self._location, prior.precision, prior.shape, prior.scale, self.slopes
         )
@@ -156,24 +157,25 @@ class RegressionChain:
 
     def _offer(self, rng: np.random.Generator) -> float:
         """Offer a new record to each place; return the acceptance rate."""
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         acceptance = self.acceptance
-        current = moves.contributions(self.records, *self._bounds)
+        current = hidden.contributions(self.records, *self._bounds)
         if acceptance.squared is None:
-            proposed = moves.build_records(rng.standard_normal(self.records.shape), *self._state)
-            outcome = acceptance.offer(current, moves.contributions(proposed, *self._bounds), rng)
+            proposed = hidden.build_records(rng.standard_normal(self.records.shape), *self._state)
+            outcome = acceptance.offer(current, hidden.contributions(proposed, *self._bounds), rng)
             self.records = np.where(outcome.accepted[:, None], proposed, self.records)
             return outcome.rate
         noise = acceptance.observed, acceptance.scale, acceptance.squared
-        accepted = moves.offer_records(rng, self.records, current.sum(axis=0), *self._state, *self._bounds, *noise)
+        accepted = hidden.offer_records(rng, self.records, current.sum(axis=0), *self._state, *self._bounds, *noise)
         return accepted / self.n
 
     def _shift(self, rng: np.random.Generator, *, tuning: bool) -> None:
         """Move the parameters while the standardized features and residuals stay, accepted by prior times noise."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
-        residuals, place = moves.standardize(self.records, *self._state), self._coordinates()
+        residuals, place = hidden.standardize(self.records, *self._state), self._coordinates()
         if tuning:
             self._learn(place, residuals)
         prior = self._location, self._prior_root, self.prior.shape, self.prior.scale, self.feature_scale
@@ -189,7 +191,7 @@ class RegressionChain:
             place, self._location, self._prior_root, self.feature_scale, self.mean, self.root, self.slopes
         )
         self.variance = deviation * deviation
-        self.records = moves.build_records(residuals, *self._state)
+        self.records = hidden.build_records(residuals, *self._state)
         if tuning:
             self._scales *= np.exp(self._gain * (chances[:4] - _TARGET))
             self._chances = chances
@@ -213,21 +215,22 @@ class RegressionChain:
     def _density(self, place: FloatArray, residuals: FloatArray) -> tuple[float, FloatArray]:
         """The log prior density and the statistic at these coordinates; -inf beyond the range of floats."""
         from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         state = self._state_at(place)
         if state is None:
             return -np.inf, np.zeros_like(self.weights)
         prior = self.prior.shape, self.prior.scale, self.feature_scale
-        return moves.log_prior(place, self.width, *prior), moves.statistic(residuals, *state, *self._bounds)
+        return moves.log_prior(place, self.width, *prior), hidden.statistic(residuals, *state, *self._bounds)
 
     def _unclipped(self, place: FloatArray, products: FloatArray) -> FloatArray:
         """The statistic without clipping at these coordinates, from sums of products of the standardized records."""
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         state = self._state_at(place)
-        return (
-            np.zeros_like(self.weights) if state is None else moves.unclipped_statistic(products, *state, *self._bounds)
-        )
+        if state is None:
+            return np.zeros_like(self.weights)
+        return hidden.unclipped_statistic(products, *state, *self._bounds)
 
     def _state_at(self, place: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float] | None:
         """Mean, root, coefficients and standard deviation at these coordinates, or None beyond the range of floats."""
@@ -267,11 +270,11 @@ class RegressionChain:
         The effect is the matrix that maps changes of the statistic without clipping to changes of the statistic. Both
         are of full rank: there are as many coordinates as numbers in the statistic.
         """
-        from privsample.inference import regression_moves as moves
+        from privsample.inference import regression_records as hidden
 
         width, place = self.width, self._center
         with_clipping, plain = (np.empty((len(self.weights), len(place))) for _ in range(2))
-        products = moves.gram(residuals)
+        products = hidden.gram(residuals)
         (_, base), base_plain = self._density(place, residuals), self._unclipped(place, products)
         for i in range(len(place)):
             moved = place.copy()

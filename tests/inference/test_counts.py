@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
@@ -16,6 +17,8 @@ from privsample import (
     GammaPoisson,
     GaussianNoise,
     LaplaceNoise,
+    NoisyStatistics,
+    infer,
 )
 from privsample.inference import count_moves as moves
 from privsample.inference.chains import Observation
@@ -434,6 +437,25 @@ def test_chains_start_at_possible_counts(noise, rng):
         for _ in range(50):
             chain.sweep(rng, tuning=True)
             assert float(chain.parameters()["n"]) in {1.0, 3.0}
+
+
+def test_infer_uses_the_chain(rng):
+    model = DirichletCategorical(alpha=(1.0, 2.0, 0.5), names=("red", "green", "blue"))
+    made = NoisyStatistics(model=model, n=20, scale=2.0).release(["red"] * 12 + ["green"] * 8, rng=rng)
+    posterior = infer(made, draws=100, tune=100, chains=2, rng=rng)
+    assert posterior["theta"].shape == (200, 3)
+    assert posterior.account == made.account
+    assert list(posterior.to_arviz().posterior["category"].values) == ["red", "green", "blue"]
+    assert posterior.method.startswith("exact: Metropolis moves of blocks of records between categories")
+    ones = NoisyStatistics(model=BetaBernoulli(1, 1), n=10**9, scale=100.0)
+    release = SimpleNamespace(model=ones.model, n=10**9, noise=ones.distribution, observed=np.array([3e8]))
+    posterior = infer(release, draws=100, tune=100, chains=2, rng=rng)
+    assert posterior["theta"].mean() == pytest.approx(0.3, abs=1e-3)
+    seen = np.array([[12.0, 8.0, 1.0]])
+    unknown = SimpleNamespace(model=model, n=None, noise=LaplaceNoise(scale=2.0), observed=seen, account=made.account)
+    posterior = infer(unknown, size_prior=np.zeros(41), draws=100, tune=100, chains=2, rng=rng)
+    assert set(posterior.draws) == {"theta", "n"}
+    assert 5 < posterior["n"].mean() < 36
 
 
 def test_wrong_releases_are_refused(rng):

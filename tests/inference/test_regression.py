@@ -15,8 +15,10 @@ from privsample import (
     NoisyStatistics,
     NormalUnknownVariance,
     PrivateStatistics,
+    infer,
 )
 from privsample.inference import regression_moves as moves
+from privsample.inference import regression_records as hidden
 from privsample.inference.chains import Observation
 from privsample.inference.regression import RegressionChain
 from tests.inference.noises import OwnLogistic
@@ -96,15 +98,15 @@ def test_pieces_of_the_chain(model, rng):
         assert value == pytest.approx(np.asarray(theta[name]), rel=1e-12)
     truth = model.moments.sums(records)
     state, bounds = chain._state, chain._bounds
-    assert moves.contributions(chain.records, *bounds).sum(axis=0) == pytest.approx(truth, rel=1e-12)
-    residuals = moves.standardize(chain.records, *state)
-    assert moves.build_records(residuals, *state) == pytest.approx(chain.records, rel=1e-9, abs=1e-12)
-    assert moves.statistic(residuals, *state, *bounds) == pytest.approx(truth, rel=1e-9, abs=1e-9)
+    assert hidden.contributions(chain.records, *bounds).sum(axis=0) == pytest.approx(truth, rel=1e-12)
+    residuals = hidden.standardize(chain.records, *state)
+    assert hidden.build_records(residuals, *state) == pytest.approx(chain.records, rel=1e-9, abs=1e-12)
+    assert hidden.statistic(residuals, *state, *bounds) == pytest.approx(truth, rel=1e-9, abs=1e-9)
     ones = np.column_stack([chain.records[:, :-1], np.ones(40), chain.records[:, -1]])
-    assert moves.gram(chain.records) == pytest.approx(ones.T @ ones, rel=1e-12)
-    wide = moves.contributions(chain.records / 1e6, *bounds).sum(axis=0)  # nothing is clipped
+    assert hidden.gram(chain.records) == pytest.approx(ones.T @ ones, rel=1e-12)
+    wide = hidden.contributions(chain.records / 1e6, *bounds).sum(axis=0)  # nothing is clipped
     small = chain.mean / 1e6, chain.root / 1e6, np.append(chain.slopes[:-1], chain.slopes[-1] / 1e6), state[3] / 1e6
-    unclipped = moves.unclipped_statistic(moves.gram(residuals), *small, *bounds)
+    unclipped = hidden.unclipped_statistic(hidden.gram(residuals), *small, *bounds)
     assert unclipped == pytest.approx(wide, rel=1e-8)
     place = chain._coordinates()
     kept = {name: value.copy() for name, value in chain.parameters().items()}
@@ -177,7 +179,7 @@ def transitions(model, n, noise, rng, *, replicates, sweeps, assumed=None, fault
         for _ in range(sweeps):
             chain.sweep(rng, tuning=False)
         last = {name: np.copy(value) for name, value in chain.parameters().items()}
-        left = observed - moves.contributions(chain.records, *chain._bounds).sum(axis=0)
+        left = observed - hidden.contributions(chain.records, *chain._bounds).sum(axis=0)
         found.append((last, left))
     return found
 
@@ -217,6 +219,20 @@ def test_sweeps_keep_the_joint_distribution(model, noise, rng, alpha):
     values += [stats.kstest(column, cdf).pvalue for column in left.T]
     if noise.name == "laplace":
         values.append(total_noise(left))
+    assert min(values) > alpha / len(values)
+
+
+@pytest.mark.statistical
+def test_sweeps_are_exact_for_any_surrogate(rng, alpha):
+    """A matrix and a reference that fit badly let fewer rounds be accepted, and change nothing else."""
+
+    def bad_surrogate(chain):
+        chain._clipping = 0.8 * chain._clipping + 0.1
+        chain._center = chain._center + 0.3
+
+    noise = LaplaceNoise(scale=1.0)
+    found = transitions(LINE, 8, noise, rng, replicates=600, sweeps=6, fault=bad_surrogate)
+    values = [*prior_p_values(LINE, found), total_noise(np.array([left for _, left in found]))]
     assert min(values) > alpha / len(values)
 
 
@@ -321,6 +337,28 @@ def test_one_generator_gives_one_chain():
     (first, theta), (second, again) = drawn(), drawn()
     assert first == second
     assert all((theta[name] == again[name]).all() for name in theta)
+
+
+def test_infer_uses_the_chain(rng):
+    x = rng.normal(0.5, 0.6, (50, 2))
+    data = x, x @ [0.7, -1.0] + 2.0 + 0.5 * rng.standard_normal(50)
+    made = NoisyStatistics(model=PLANE, n=50, scale=3.0).release(data, rng=rng)
+    posterior = infer(made, draws=60, tune=60, chains=2, rng=rng)
+    shapes = {name: array.shape for name, array in posterior.draws.items()}
+    assert shapes == {
+        "coefficients": (120, 2),
+        "intercept": (120,),
+        "variance": (120,),
+        "feature_mean": (120, 2),
+        "feature_root": (120, 2, 2),
+    }
+    assert posterior.account == made.account
+    assert posterior.method.startswith("exact: data augmentation with unclipped records; 2 chains of 60, largest R-hat")
+    made = NoisyStatistics(model=NORMAL, n=50, scale=3.0).release(x[:, 0], rng=rng)
+    wider = replace(NORMAL, observations=1e4)  # a prior that holds the mean at 0.5
+    posterior = infer(made, prior=wider, draws=60, tune=60, chains=2, rng=rng)
+    assert set(posterior.draws) == {"mean", "variance"}
+    assert np.abs(posterior["mean"] - 0.5).max() < 0.1
 
 
 def test_other_models_are_refused():
