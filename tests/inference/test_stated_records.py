@@ -149,7 +149,7 @@ def test_a_model_of_scipy_against_quadrature(rng, alpha):
         prior=stated_priors({"centre": prior}),
         records=lambda centre: stats.t(3, centre),
     )
-    drawn = run_chains(chain, draws=4000, tune=200, chains=1, rng=rng).draws["centre"][::5]
+    drawn = run_chains(chain, draws=4000, tune=200, chains=1, rng=rng).draws["centre"][::10]
     for likelihood, accepted in ((inside + ends, True), (ignored, False)):
         below = quadrature(prior.logpdf, np.log(likelihood), grid)
         assert (stats.kstest(drawn, lambda at, below=below: np.interp(at, grid, below)).pvalue > alpha) == accepted
@@ -178,7 +178,7 @@ def test_counts_and_an_integer_parameter_by_enumeration(hidden, rng, alpha):
         prior=stated_priors({"trials": stats.randint(1, 7)}),
         records=records,
     )
-    drawn = run_chains(chain, draws=3000, tune=100, chains=1, rng=rng).draws["trials"][::4]
+    drawn = run_chains(chain, draws=4000, tune=100, chains=1, rng=rng).draws["trials"][::8]
     counts = np.bincount(drawn.astype(int), minlength=7)[1:]
     for scale, accepted in ((1.0, True), (0.1, False)):
         due = np.array([mass(trials, scale) for trials in range(1, 7)])
