@@ -19,10 +19,11 @@ from privsample.inference.confidence_checks import (
     simulator_for,
     try_records,
 )
+from privsample.inference.given_records import Records
 from privsample.inference.parameter_box import ParameterBox, parameter_box, range_text
 from privsample.inference.projection import ProjectionSearch
 from privsample.inference.rank_tests import Evidence, RankTest, rejected_ranks
-from privsample.inference.simulated_statistics import BernoulliCounts, CategoryCounts, Records, StatisticSimulator
+from privsample.inference.simulated_statistics import BernoulliCounts, CategoryCounts, StatisticSimulator
 from privsample.mechanisms.noise.statistics import PrivateStatistics
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.shown import one_line
@@ -322,8 +323,8 @@ class ConfidenceSet(Memo):
         Returns
         -------
         array of shape (2, ...)
-            The ends: `low, high = found.interval("theta")`. Each is the nearest rejected value that was found, or an
-            end of the range.
+            The ends: `low, high = found.interval("theta")`. Each is a rejected value next to accepted ones, or an end
+            of the range. A projection is longer by one percent at either end, where no accepted value was found.
 
         Raises
         ------

@@ -18,15 +18,10 @@ from privsample._checks import (
 )
 from privsample.distributions.models.base import Model
 from privsample.distributions.noise import Noise
+from privsample.inference.given_records import GivenRecords, Records, drawn_records, simulator_of
 from privsample.inference.parameter_box import ParameterBox
 from privsample.inference.rank_tests import simulations_needed
-from privsample.inference.simulated_statistics import (
-    GivenRecords,
-    Records,
-    StatisticSimulator,
-    drawn_records,
-    simulator_of,
-)
+from privsample.inference.simulated_statistics import StatisticSimulator
 from privsample.mechanisms.noise.statistics import PrivateStatistics
 from privsample.mechanisms.release import Release
 

@@ -108,7 +108,11 @@ class RankTest(Memo):
     def evidence(self, theta: Theta) -> Evidence:
         """The test of these parameters."""
         test = equal_tails if len(self.observed) == 1 else mahalanobis
-        return test(self.statistics(theta), self.observed, self._ties, self.rejected)
+        simulated = self.statistics(theta)
+        # Powers of two as units: squares of very large numbers do not overflow, and ties stay exact.
+        largest = np.maximum(np.abs(simulated).max(axis=0), np.abs(self.observed))
+        powers = -np.frexp(largest)[1]
+        return test(np.ldexp(simulated, powers), np.ldexp(self.observed, powers), self._ties, self.rejected)
 
 
 def equal_tails(simulated: FloatArray, observed: FloatArray, ties: FloatArray, rejected: int) -> Evidence:

@@ -11,20 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from privsample._checks import FloatArray, numbers_of
+from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
-from privsample.distributions.models.moments import MomentModel, NormalUnknownVariance
+from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.models.regression import LinearRegression
+from privsample.inference.record_blocks import moments_of_blocks
 
 Theta = Mapping[str, FloatArray]
-Records = Callable[..., Any]
-_ADVICE = "give ranges in which the distribution is defined"
 _TINY = float(np.finfo(np.float64).tiny)
 _MOST_TABULATED = 1 << 16  # counts whose probabilities are tabulated; more are inverted one by one
 _RECORDS_PER_COUNT = 32  # one conditional binomial quantile takes about as long as the quantiles of 32 records
@@ -289,7 +287,7 @@ class NormalMoments(StatisticSimulator):
         """The moments, shape (count, 2)."""
         rows = float(theta["variance"]) ** 0.5 * base
         rows += float(theta["mean"])
-        return _moments(self.model, rows[..., None])
+        return moments_of_blocks(self.model, rows[..., None])
 
 
 @frozen_value
@@ -343,154 +341,14 @@ class RegressionMoments(StatisticSimulator):
         rows[..., :-1] += theta["feature_mean"]
         rows[..., -1] = rows[..., :-1] @ theta["coefficients"]
         rows[..., -1] += theta["intercept"] + theta["variance"] ** 0.5 * base[..., -1]
-        return _moments(self.model, rows)
+        return moments_of_blocks(self.model, rows)
 
     @property
     def _width(self) -> int:
         return len(self.model.feature_bounds)
 
 
-def _moments(model: MomentModel, rows: FloatArray) -> FloatArray:
-    """The statistics of blocks of rows, shape (count, n, columns), as `model.statistic` computes that of one block."""
-    own = model.moments
-    scaled = [(np.clip(rows[..., j], *own.bounds[j]) - own.middles[j]) / own.units[j] for j in range(len(own.bounds))]
-    found = [
-        scaled[j - 1].sum(axis=1) if i == 0 else np.einsum("rn,rn->r", scaled[i - 1], scaled[j - 1])
-        for i, j in zip(*own.pairs, strict=True)
-    ]
-    return np.column_stack(found) * own.weights
-
-
-def _cleaned(domain: Any, values: FloatArray) -> FloatArray:
-    return np.asarray(domain.clean(values.ravel()), dtype=np.float64).reshape(values.shape)
-
-
-def statistics_of_records(model: Model, records: FloatArray) -> FloatArray:
-    """The statistics of blocks of records, shape (count, n) or (count, n, columns), after the public rule.
-
-    Returns shape (count, coordinates). A model with a statistic of its own computes one block after another.
-    """
-    if isinstance(model, MomentModel):
-        rows = records if records.ndim == 3 else records[..., None]
-        return _moments(model, np.where(np.isnan(rows), model.moments.middles, rows))
-    if isinstance(model, DirichletCategorical):
-        codes, size = _cleaned(model.domain, records).astype(np.int64), len(model.alpha)
-        places = codes + size * np.arange(len(codes))[:, None]
-        return np.bincount(places.ravel(), minlength=size * len(codes)).reshape(-1, size).astype(np.float64)
-    if type(model).statistic is Model.statistic:
-        return _cleaned(model.domain, records).sum(axis=1)[:, None]
-    return np.array([np.ravel(model.statistic(block)) for block in records])
-
-
-@frozen_value
-class GivenRecords(StatisticSimulator):
-    """Statistics of records of any distribution that can be simulated: the caller's function of the parameters."""
-
-    model: Model
-    n: int
-    records: Records
-    names: tuple[str, ...]
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments of the function, single numbers."""
-        return tuple(Parameter(name) for name in self.names)
-
-    @property
-    def cells(self) -> int:
-        """One for each number of each record."""
-        return self.n * _columns(self.model)
-
-    def base(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Seeds of the caller's distribution, which draws all data sets of a block at once; shape (count, 4)."""
-        return rng.integers(2**32, size=(count, 4)).astype(np.float64)
-
-    def statistics(self, base: FloatArray, theta: Theta) -> FloatArray:
-        """The statistics, shape (count, coordinates)."""
-        source = np.random.default_rng(base[0].astype(np.uint32))
-        values = {name: float(theta[name]) for name in self.names}
-        drawn = drawn_records(self.records, values, len(base), self.n, self.model, source)
-        return statistics_of_records(self.model, drawn)
-
-
-@frozen_value
-class ModelRecords(StatisticSimulator):
-    """Statistics of records that a model simulates itself, for models of the user's own."""
-
-    model: Model
-    n: int
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The parameter of the model."""
-        return (Parameter(self.model.parameter, self.model.draw_shape),)
-
-    @property
-    def cells(self) -> int:
-        """One for each record."""
-        return self.n
-
-    def base(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Seeds of the model, shape (count, 4)."""
-        return rng.integers(2**32, size=(count, 4)).astype(np.float64)
-
-    def statistics(self, base: FloatArray, theta: Theta) -> FloatArray:
-        """The statistics, shape (count, coordinates)."""
-        source = np.random.default_rng(base[0].astype(np.uint32))
-        drawn = np.asarray(self.model.simulate(theta[self.model.parameter], len(base) * self.n, source))
-        return statistics_of_records(self.model, drawn.reshape(len(base), self.n, *drawn.shape[1:]))
-
-
-def drawn_records(
-    records: Records, theta: Mapping[str, float], count: int, n: int, model: Model, rng: np.random.Generator
-) -> FloatArray:
-    """Records of the caller's distribution in blocks, shape (count, n) or (count, n, columns).
-
-    Raises TypeError or ValueError, with the call, if there is no distribution at these parameters.
-    """
-    call = f"records({', '.join(f'{name}={value:g}' for name, value in theta.items())})"
-    try:
-        distribution = records(**theta)
-    except Exception as error:
-        raise ValueError(f"{call} failed: {type(error).__name__}: {error}; {_ADVICE}") from error
-    if not callable(getattr(distribution, "rvs", None)) or isinstance(distribution, type):
-        raise TypeError(
-            "records must return a distribution with rvs(size=, random_state=), such as scipy.stats.norm(0, 1), got "
-            f"{type(distribution).__name__}"
-        )
-    try:
-        drawn = distribution.rvs(size=count * n, random_state=rng)
-    except Exception as error:
-        raise ValueError(f"{call} cannot draw records: {type(error).__name__}: {error}; {_ADVICE}") from error
-    columns, found = _columns(model), numbers_of(drawn, "rvs of the records")
-    wanted = (count * n,) if columns == 1 else (count * n, columns)
-    if found.size != count * n * columns or (columns > 1 and found.shape != wanted):
-        raise ValueError(
-            f"records must return a distribution whose rvs(size={count * n}) has the shape {wanted}, got {found.shape}"
-        )
-    if np.isnan(found).any():
-        raise ValueError(f"{call} drew NaN; {_ADVICE}")
-    return found.reshape((count, n) if columns == 1 else (count, n, columns))
-
-
-def _columns(model: Model) -> int:
-    return len(model.moments.bounds) if isinstance(model, MomentModel) else 1
-
-
-def simulator_of(model: Model, n: int) -> StatisticSimulator:
-    """The simulator of a model's own records. Raises TypeError if the model states no distribution of records."""
-    make = _SIMULATORS.get(type(model))
-    if make is not None and not getattr(model, "fractional", False):
-        return make(model, n)
-    if make is not None or type(model).simulate is Model.simulate:
-        raise TypeError(
-            f"{'fractional records of ' if make else ''}{type(model).__name__} have no distribution that could be "
-            "simulated: pass records=, a function of the parameters that returns a distribution of one record"
-        )
-    return ModelRecords(model=model, n=n)
-
-
-_SIMULATORS: dict[type, Callable[[Any, int], StatisticSimulator]] = {
+MODEL_SIMULATORS: dict[type, Callable[[Any, int], StatisticSimulator]] = {
     BetaBernoulli: lambda _, n: BernoulliCounts(n=n),
     DirichletCategorical: lambda model, n: CategoryCounts(n=n, categories=len(model.alpha)),
     GammaPoisson: lambda model, n: PoissonSums(n=n, upper=model.upper),

@@ -407,6 +407,18 @@ def test_a_release_without_an_account():
         found.statement()
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e250])
+def test_noise_of_any_size(scale):
+    """Squares of the statistics would overflow, or vanish; enormous noise does not tell any two values apart."""
+    for model, ranges in ((NORMAL, {"mean": (-2, 2)}), (MOMENTS, {"mean": (-2, 2), "variance": (0.1, 4)})):
+        statistic = np.atleast_1d(model.statistic(np.linspace(-1, 2, N)) + 0.7 * scale).reshape(1, *model.empty.shape)
+        seen = SimpleNamespace(model=model, n=N, noise=ps.LaplaceNoise(scale=scale), observed=statistic)
+        found = of(seen, parameters=ranges, simulations=99, level=0.8)
+        values = [found.p_value(**dict.fromkeys(ranges, x)) for x in (0.5, 2.0)]
+        assert min(values) >= 0.01
+        assert (values[0] == values[1]) == (scale > 1)
+
+
 def test_p_values_are_ranks():
     found = of(mean_release(), parameters={"mean": (-9, 9)}, simulations=99)
     values = {found.p_value(mean=x) for x in np.linspace(-3, 3, 50)}

@@ -5,15 +5,14 @@ import pytest
 from scipy import stats
 
 import privsample as ps
+from privsample.inference.given_records import GivenRecords, simulator_of
+from privsample.inference.record_blocks import statistics_of_records
 from privsample.inference.simulated_statistics import (
     BernoulliCounts,
     CategoryCounts,
     ExponentialSums,
-    GivenRecords,
     NormalSums,
     PoissonSums,
-    simulator_of,
-    statistics_of_records,
 )
 
 N = 12
