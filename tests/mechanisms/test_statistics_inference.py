@@ -233,3 +233,11 @@ def test_the_examples_of_clipped_releases():
     distribution = normal.noise_aware(400, LaplaceNoise(scale=2.0), np.array([400 * mean])).distribution
     low, high = distribution.quantile(np.array([0.05, 0.95]))
     assert 0.88 < low < 1.0 < high < 1.12
+
+
+@pytest.mark.parametrize("observed", [-38.6, 273.0, 398.0, 412.0, -400.0])
+def test_a_wide_prior_and_narrow_bounds_need_no_logarithm_of_zero(observed):
+    """The density of a strongly tilted record can lie between two neighbouring doubles."""
+    model = NormalKnownVariance(0, 9, noise_variance=1, bounds=(-1, 1))
+    found = model.noise_aware(400, LaplaceNoise(scale=5.0), np.array([observed])).distribution
+    assert abs(found.mean) < 5

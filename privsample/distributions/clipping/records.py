@@ -102,9 +102,9 @@ class DensityRecord(ClippedRecord):
         """Where, in [low, high], the tilted density is above e^-60 of its largest value there; elementwise."""
 
     def _support(self, tilt: float) -> tuple[float, float]:
-        """Between the bounds."""
+        """Between the bounds; under an extreme tilt, at least two neighbouring doubles."""
         low, high = self.support(tilt, np.array(self.ends[0]), np.array(self.ends[1]))
-        return float(low), float(high)
+        return float(low), max(float(high), float(np.nextafter(low, np.inf)))
 
     @abstractmethod
     def transform(self, tilt: float, frequencies: FloatArray, log_scale: float) -> ComplexArray:
