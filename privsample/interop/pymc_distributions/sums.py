@@ -218,7 +218,32 @@ class NoisySum(NoisyDistribution):
         exact: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        records : tensor or numbers
+            As for the class.
+        lower : tensor or numbers
+            As for the class.
+        upper : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         op, own = record_of(records)
         n, lower, upper = tensor_of("n", n), tensor_of("lower", lower), tensor_of("upper", upper)
         given = noise_tensor(noise, noise_scale)
