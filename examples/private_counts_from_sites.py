@@ -13,7 +13,6 @@ from operator import or_
 import numpy as np
 
 import privsample as ps
-from privsample.interop import pymc as private
 
 SIZES = (120, 200, 80, 400, 150, 60)
 EPSILON = 0.5
@@ -38,15 +37,17 @@ def together(published: list[ps.PrivateStatistics]) -> ps.Accountant:
 
 
 def model(published: list[ps.PrivateStatistics]):
-    """Logits of the rates are normal about a common mean. Returns: the PyMC model, and each likelihood in words."""
+    """Logits of the rates are normal about a common mean. Returns: the PyMC model, and its likelihood in words."""
     import pymc as pm
+
+    from privsample.pymc import NoisyCount, likelihood
 
     with pm.Model(coords={"site": range(len(published))}) as built:
         centre, spread = pm.Normal("centre", -1.0, 1.0), pm.HalfNormal("spread", 0.7)
         off = pm.Normal("off", dims="site")
         rate = pm.Deterministic("rate", pm.math.sigmoid(centre + spread * off), dims="site")
-        words = [private.noisy_observation(f"count_{i}", site, theta=rate[i]) for i, site in enumerate(published)]
-    return built, words
+        counts = NoisyCount("count", p=rate, observed=published, dims="site")
+    return built, likelihood(counts)
 
 
 def main(draws: int = 1000, seed: int = 0) -> str:
@@ -66,16 +67,16 @@ def main(draws: int = 1000, seed: int = 0) -> str:
         for i, site in enumerate(published)
     ]
     inside = int(((low <= rates) & (rates <= high)).sum())
-    lines.append(f"{inside} of {len(SIZES)} true rates lie in their 90 % intervals; the likelihoods are {kind(words)}.")
+    lines.append(f"{inside} of {len(SIZES)} true rates lie in their 90 % intervals; the likelihood is {kind(words)}.")
     lines.append(
         f"All sites together cost epsilon = {together(published).epsilon(0.0):.3g}: each record is at one site."
     )
     return "\n".join(lines)
 
 
-def kind(words: list[str]) -> str:
-    """What all likelihoods are: exact, or not."""
-    return " or ".join(sorted({each.split(":")[0] for each in words}))
+def kind(words: str) -> str:
+    """What the likelihood is: exact, or not."""
+    return words.split(":", maxsplit=1)[0]
 
 
 if __name__ == "__main__":

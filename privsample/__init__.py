@@ -27,6 +27,8 @@ def __getattr__(name: str) -> object:
         from privsample._version import __version__
 
         return globals().setdefault(name, __version__)
+    if name == "pymc":  # a module and not among the public names: it needs PyMC
+        return import_module("privsample.pymc")
     if name not in _HOME:
         raise AttributeError(f"module 'privsample' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)

@@ -14,4 +14,12 @@ from privsample.interop.pymc_distributions.multinomial import NoisyMultinomial  
 from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments  # noqa: E402
 from privsample.interop.pymc_distributions.sums import NoisySum  # noqa: E402
 
-__all__ = ["NoisyCount", "NoisyMoments", "NoisyMultinomial", "NoisyPoisson", "NoisyRegressionMoments", "NoisySum", "likelihood"]
+__all__ = [
+    "NoisyCount",
+    "NoisyMoments",
+    "NoisyMultinomial",
+    "NoisyPoisson",
+    "NoisyRegressionMoments",
+    "NoisySum",
+    "likelihood",
+]

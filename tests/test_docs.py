@@ -13,6 +13,7 @@ import pytest
 
 import privsample
 import privsample.errors
+import privsample.pymc
 import privsample.testing
 from privsample import Accountant, Assumption
 from privsample.mechanisms.discovery import mechanism_classes
@@ -161,6 +162,7 @@ def test_every_public_name_stands_in_the_reference_once():
     }
     deeper |= {f"testing.{name}" for name in privsample.testing.__all__}
     deeper |= {"interop.pymc.noisy_observation", "interop.pymc.noisy_count"}
+    deeper |= {f"pymc.{name}" for name in privsample.pymc.__all__}
     assert sorted(listed) == sorted([*privsample.__all__, *deeper])
     lists = {name.partition(".")[0] for name in re.findall(r"^   (\w+)$", pages["index.rst"], re.MULTILINE)}
     tables = "\n".join(text for name, text in pages.items() if name.removesuffix(".rst") in lists)

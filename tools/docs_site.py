@@ -21,6 +21,7 @@ from unittest import mock
 
 import privsample
 from privsample import cli, errors
+from privsample import pymc as released
 
 ROOT = Path(__file__).resolve().parent.parent
 FOOTER = "\nFields and methods: {{py:obj}}`privsample.{0}`.\n"
@@ -40,12 +41,14 @@ ROOMS = {
     "estimators": "Estimators",
     "simulations": "Simulations",
     "interop": "Other libraries",
+    "pymc": "Distributions for PyMC",
     "registry": "Extensions",
     "testing": "Checks of extensions",
     "errors": "Errors",
 }
 BESIDE = {  # public names outside the top level of the package
     "interop": ["interop.pymc.noisy_observation", "interop.pymc.noisy_count"],
+    "pymc": [f"pymc.{name}" for name in released.__all__],
     "testing": [
         f"testing.{name}"
         for name in ("check_mechanism", "check_accountant", "CheckedRequirement", "RequirementViolated")

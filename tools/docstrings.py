@@ -18,6 +18,13 @@ import privsample
 BESIDE = (
     "interop.pymc.noisy_observation",
     "interop.pymc.noisy_count",
+    "pymc.NoisyCount",
+    "pymc.NoisyMoments",
+    "pymc.NoisyMultinomial",
+    "pymc.NoisyPoisson",
+    "pymc.NoisyRegressionMoments",
+    "pymc.NoisySum",
+    "pymc.likelihood",
     "testing.check_mechanism",
     "testing.check_accountant",
 )

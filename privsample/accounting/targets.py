@@ -194,6 +194,20 @@ class ZCDP(Target):
         return f"zCDP of rho {self.rho:g}"
 
 
+def check_target(target: object) -> Target:
+    """Return the target. Raises TypeError for anything else, and says how to write a pair of numbers."""
+    if isinstance(target, Target):
+        return target
+    expected = "a Target such as DP(epsilon=1, delta=1e-6)"
+    match target:
+        case (float() | int() as epsilon, float() | int() as delta):
+            raise TypeError(
+                f"target must be {expected}, got {type(target).__name__}: write ps.DP(epsilon={epsilon!r}, delta={delta!r})"
+            )
+        case _:
+            raise TypeError(f"target must be {expected}, got {type(target).__name__}")
+
+
 def warn_of_large_delta(target: Target, relation: Relation, *, stacklevel: int) -> None:
     """Warn with LargeDeltaWarning if the target is a DP whose delta is at least 1/n, and n is public.
 

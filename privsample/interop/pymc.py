@@ -9,9 +9,8 @@ from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
 from privsample.interop.arviz import summary
 from privsample.interop.pymc_fits import fit
-from privsample.interop.pymc_models import LikelihoodTerm, NoisyRelease, ObservedRelease, count_term, spec_of
+from privsample.interop.pymc_models import NoisyRelease, observed_release, spec_of
 from privsample.interop.pymc_sampling import libraries, run, sampler
-from privsample.interop.pymc_terms import TermSite
 
 _TUNE, _KEPT, _FEWEST = 1000, 500, 4
 _STATISTICS = ("diverging", "energy", "lp", "acceptance_rate", "mean_tree_accept", "step_size", "tree_depth", "depth")
@@ -35,18 +34,20 @@ def logistic_chains(
     return found, {"chains": count, **_diagnostics(trace)}
 
 
-def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> str:
-    """Add the likelihood of a private release, including its noise, to the open PyMC model.
+def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> Any:
+    """Add a private release to the open PyMC model, as an observed variable whose distribution includes the noise.
 
-    The term uses public numbers only: the released statistic, the number of records and the noise. The prior of the
-    release's model is ignored; your model provides the priors.
+    The variable has the distribution of `privsample.pymc` that belongs to the release's model, such as NoisyCount. It
+    uses public numbers only: the released statistic, the number of records and the noise, which become data of the
+    model. The prior of the release's model is ignored; your model provides the priors.
 
     Parameters
     ----------
     name : str
-        Name of the term in the PyMC model. Laplace noise on several sums adds latent variables named `{name}_noise`.
-    release : PrivateStatistics or NoisyRelease
-        The release; any object with attributes `model`, `n`, `noise` and `observed`.
+        Name of the variable in the PyMC model. By the central limit, Laplace noise on several sums adds latent
+        variables named `{name}_noise`.
+    release : PrivateStatistics, Release or NoisyRelease
+        The release; any object with attributes `model`, `n`, `noise` and `observed`, or a Release of NoisyStatistics.
     **parameters : PyMC variable or float
         The parameters of the records' distribution, under the names of the release's model: theta for BetaBernoulli
         and, with shape (categories,), for DirichletCategorical; rate for GammaPoisson and GammaExponential; mean for
@@ -56,8 +57,8 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
 
     Returns
     -------
-    str
-        Description of the likelihood: exact, or a central limit approximation.
+    PyMC variable
+        The observed variable. `privsample.pymc.likelihood` says whether its likelihood is exact.
 
     Raises
     ------
@@ -79,36 +80,41 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
     >>> import pymc as pm
     >>> import privsample as ps
     >>> from privsample.interop.pymc import noisy_observation
+    >>> from privsample.pymc import likelihood
     >>> beta = ps.BetaBernoulli(alpha=1, beta=1)
     >>> mechanism = ps.NoisyStatistics(model=beta, n=4, scale=2.0, noise="discrete laplace")
     >>> release = mechanism.release([0, 1, 1, 1], rng=np.random.default_rng(1))
     >>> with pm.Model() as model:
     ...     theta = pm.Uniform("theta")
-    ...     noisy_observation("survey", ps.PrivateStatistics(release=release), theta=theta)
-    'exact: the latent count is summed out'
+    ...     survey = noisy_observation("survey", release, theta=theta)
+    >>> likelihood(survey)[:36]
+    'exact: the hidden count is summed ou'
     """
-    _, tensor = libraries("noisy_observation")
-    missing = [field for field in ("model", "n", "noise", "observed") if not hasattr(release, field)]
-    if missing:
-        raise TypeError(
-            "release must be a PrivateStatistics, made from a Release of NoisyStatistics by "
-            f"PrivateStatistics(release=...), or have its {', '.join(missing)}; got {type(release).__name__}"
-        )
-    spec = spec_of(type(release.model))
+    pm, tensor = libraries("noisy_observation")
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {type(name).__name__}")
+    if pm.Model.get_context(error_if_none=False) is None:
+        raise TypeError("no PyMC model is open: call this inside `with pm.Model():`")
+    from privsample.interop.pymc_distributions.releases import as_data, view
+
+    shown = view(release)
+    spec = spec_of(type(shown.model))
     if sorted(parameters) != sorted(spec.parameters):
         raise TypeError(
             f"noisy_observation needs the parameters {', '.join(spec.parameters)} of "
-            f"{type(release.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
+            f"{type(shown.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
         )
-    width = spec.width(release.model)
-    given = [_as_tensor(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()]
-    return _add_potential(name, spec.term(ObservedRelease.of(release)), *given)
+    width = spec.width(shown.model)
+    given = {
+        what: _as_tensor(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()
+    }
+    return spec.distribution(name, given, **as_data(name, observed_release(shown)))
 
 
 def noisy_count(
     name: str, observed: float, noise: Noise, *, n: int | None = None, p: Any = None, mean: Any = None
-) -> str:
-    """Add the likelihood of one noisy count to the open PyMC model.
+) -> Any:
+    """Add one noisy count to the open PyMC model: NoisyCount or NoisyPoisson of `privsample.pymc`.
 
     The count is Binomial(n, p) if `n` and `p` are given, and Poisson(mean) if `mean` is given. The noisy count may come
     from any source, such as a published table.
@@ -116,7 +122,7 @@ def noisy_count(
     Parameters
     ----------
     name : str
-        Name of the term in the PyMC model.
+        Name of the variable in the PyMC model.
     observed : float
         The published value: the count plus one draw of `noise`, finite.
     noise : Noise
@@ -130,8 +136,8 @@ def noisy_count(
 
     Returns
     -------
-    str
-        Description of the likelihood: exact, or a central limit approximation.
+    PyMC variable
+        The observed variable. `privsample.pymc.likelihood` says whether its likelihood is exact.
 
     Raises
     ------
@@ -152,20 +158,24 @@ def noisy_count(
     >>> import pymc as pm
     >>> import privsample as ps
     >>> from privsample.interop.pymc import noisy_count
+    >>> from privsample.pymc import likelihood
     >>> with pm.Model() as model:
     ...     p = pm.Uniform("p")
-    ...     noisy_count("yes", observed=41.3, noise=ps.GaussianNoise(noise_std=20.0), n=100, p=p)
-    'exact: the latent count is summed out'
+    ...     yes = noisy_count("yes", observed=41.3, noise=ps.GaussianNoise(noise_std=20.0), n=100, p=p)
+    >>> likelihood(yes)[:36]
+    'exact: the hidden count is summed ou'
     """
-    _, tensor = libraries("noisy_count")
+    libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):
         raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
     if not isinstance(noise, Noise):
         raise TypeError(f"noise must be a Noise, such as GaussianNoise(noise_std=2.0), got {type(noise).__name__}")
-    copies = np.array([finite(observed=observed)])
-    term = count_term(copies, noise, n=None if n is None else positive_integer(n=n))
-    what, given = ("mean", mean) if n is None else ("p", p)
-    return _add_potential(name, term, _as_tensor(tensor, what, given, ()))
+    from privsample.interop.pymc_distributions.counts import NoisyCount, NoisyPoisson
+
+    value = finite(observed=observed)
+    if n is None:
+        return NoisyPoisson(name, mean, noise=noise, observed=value)
+    return NoisyCount(name, positive_integer(n=n), p, noise=noise, observed=value)
 
 
 def noise_aware(
@@ -201,8 +211,7 @@ def sample_noise_aware(
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
     chosen = release.model if model is None else model
     spec = spec_of(type(chosen))
-    term = spec.term(ObservedRelease.of(release))
-    trace = fit(chosen, term, draws=draws, tune=tune, chains=chains, rng=generator(rng))
+    trace, words = fit(chosen, observed_release(release), draws=draws, tune=tune, chains=chains, rng=generator(rng))
     found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in spec.parameters}
     diagnostics = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
@@ -211,19 +220,7 @@ def sample_noise_aware(
         for name in _STATISTICS
         if name in trace.sample_stats and trace.sample_stats[name].shape == (chains, draws)
     }
-    return flat, f"{term.description}; NUTS of {sampler()}, {chains} chains of {draws}, {diagnostics}", stats
-
-
-def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
-    """Add the term to the open model, with its numbers as constants, and return the description of the likelihood."""
-    pm, tensor = libraries("noisy_observation")
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {type(name).__name__}")
-    if pm.Model.get_context(error_if_none=False) is None:
-        raise TypeError("no PyMC model is open: call this inside `with pm.Model():`")
-    numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}
-    pm.Potential(name, term.build(TermSite(name, term.laplace), numbers, *parameters))
-    return term.description
+    return flat, f"{words}; NUTS of {sampler()}, {chains} chains of {draws}, {diagnostics}", stats
 
 
 def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:

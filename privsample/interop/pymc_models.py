@@ -1,11 +1,10 @@
-"""Specification of each model in PyMC: its prior and the log likelihood of its noisy statistic (docs/notes/moments.md).
+"""Specification of each model in PyMC: its prior and the distribution of its noisy statistic (docs/notes/moments.md).
 
 No other file of this package names specific models. `register_pymc` adds a model of another package.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,15 +18,11 @@ from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.models.regression import LinearRegression
-from privsample.distributions.noise import DiscreteGaussianNoise, GaussianNoise, Noise
-from privsample.interop import pymc_noise as noisy
-from privsample.interop import pymc_terms as terms
-from privsample.interop.pymc_terms import LikelihoodGraph, Numbers, import_pymc
+from privsample.distributions.noise import Noise
+from privsample.interop.pymc_sampling import libraries
 
-_NODES = 1024  # quadrature nodes; half of them are reflections of the others
-_SUMMED = "exact: the latent count is summed out"
-_WINDOW = f"{_SUMMED}, over a window that loses at most {noisy.MASS_OUTSIDE:g} of the noise"
-_LIMIT = "central limit: the statistic of the records is taken to be normal"
+Numbers = Mapping[str, Any]
+_CATEGORIES = 2  # as many noisy counts are noisy copies of one
 
 
 class NoisyRelease(Protocol):
@@ -50,49 +45,16 @@ class NoisyRelease(Protocol):
         """The noisy statistic, shape (copies, ...)."""
 
 
-class LikelihoodTerm(NamedTuple):
-    """A log likelihood: its graph, whether its noise has Laplace tails, its numbers, and its description."""
-
-    build: LikelihoodGraph
-    laplace: bool
-    numbers: Numbers
-    description: str
-
-
-class ObservedRelease(NamedTuple):
-    """A release in the form used by likelihoods: copies of a count stay separate, other copies are averaged."""
-
-    model: Any
-    n: int
-    noise: Noise
-    copies: FloatArray
-
-    @classmethod
-    def of(cls, release: NoisyRelease) -> "ObservedRelease":
-        """Average several copies: their mean is sufficient for normal noise. Raises ValueError for other noise."""
-        copies, noise = np.asarray(release.observed, dtype=np.float64), release.noise
-        one = np.shape(release.model.empty)
-        if copies.ndim != 1 + len(one) or copies.shape[1:] != one or not len(copies):
-            raise ValueError(f"observed must be of shape (copies, *{one}), got {copies.shape}")
-        if len(copies) > 1 and not spec_of(type(release.model)).separate_copies(release.model):
-            if not isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
-                raise ValueError(f"the release must hold one copy where its noise is {noise.name}, got {len(copies)}")
-            noise = GaussianNoise(noise_std=(noise.variance / len(copies)) ** 0.5)
-            copies = copies.mean(axis=0, keepdims=True)
-        return cls(model=release.model, n=release.n, noise=noise, copies=copies)
-
-    def limit(self, build: LikelihoodGraph, **numbers: Any) -> LikelihoodTerm:
-        """Return the central limit likelihood of the single copy, with its noise and numbers of the model."""
-        own = {"observed": self.copies.mean(axis=0), "n": self.n, "noise_variance": self.noise.variance}
-        return LikelihoodTerm(build, noisy.has_laplace_tails(self.noise), own | numbers, _LIMIT)
-
-
 def _one(_model: Any) -> int:
     return 1
 
 
 def _never(_model: Any) -> bool:
     return False
+
+
+def _none(_model: Any) -> Numbers:
+    return {}
 
 
 @frozen_value
@@ -108,14 +70,21 @@ class ModelSpec:
     prior : callable
         From these numbers as tensors, and the width, to the variables of the parameters, by name, in the order of
         `parameters`; called inside a PyMC model.
-    term : callable
-        From an `ObservedRelease` to the `LikelihoodTerm` of its noisy statistic: `release.limit(graph, **numbers)` is
-        the central limit, and graph(site, numbers, *parameters) its log likelihood.
+    distribution : callable
+        Adds the noisy statistic to the open PyMC model, and returns the variable: called as
+        distribution(name, parameters, n=..., noise=..., noise_scale=..., observed=..., **constants), with the
+        parameters by name, the name of the noise, and tensors. `NoisyCount` of `privsample.pymc` is such a
+        distribution.
+    constants : callable, optional
+        From a model to the numbers that its statistic depends on, such as bounds, by name; by default none.
     width : callable, optional
         From a model to its number of categories or features; by default 1.
     separate_copies : callable, optional
-        Whether `term` takes several noisy copies of a statistic separately, because their mean is not sufficient, as
-        for a count. By default the copies are averaged.
+        From a model to whether the distribution takes several noisy copies of a statistic separately, with the argument
+        `copies`, because their mean is not sufficient, as for a count. By default the copies are averaged.
+    exact : callable, optional
+        From (n, name of the noise, noise scale, copies, model) to whether the likelihood is exact; the distribution
+        gets this as `exact`. By default the distribution is called without it.
 
     Examples
     --------
@@ -131,9 +100,11 @@ class ModelSpec:
     parameters: Mapping[str, int]
     prior_numbers: Callable[[Any], Numbers]
     prior: Callable[[Numbers, int], dict[str, Any]]
-    term: Callable[[ObservedRelease], LikelihoodTerm]
+    distribution: Callable[..., Any]
+    constants: Callable[[Any], Numbers] = _none
     width: Callable[[Any], int] = _one
     separate_copies: Callable[[Any], bool] = _never
+    exact: Callable[..., bool] | None = None
 
 
 def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
@@ -182,67 +153,87 @@ def spec_of(kind: type) -> ModelSpec:
     return found
 
 
-def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> LikelihoodTerm:
-    """Return the likelihood of noisy copies (k,) of one count: Binomial(n, p), or Poisson(mean) if n is None.
+def observed_release(release: NoisyRelease) -> Any:
+    """Return what a release holds for the distribution of its model, as `Released`."""
+    from privsample.interop.pymc_distributions.releases import one_release, view
 
-    Raises ValueError for several copies if only the central limit is possible.
-    """
-    most = np.inf if n is None else float(n)
-    counts = noisy.window(copies, noise, most)
-    numbers: dict[str, Any] = {} if n is None else {"n": n}
-    if counts is None:
-        if len(copies) > 1:
-            raise ValueError(f"the noise leaves too many counts possible for {len(copies)} copies: release one")
-        numbers |= {"observed": copies[0], "noise_variance": noise.variance}
-        build: LikelihoodGraph = terms.poisson_limit if n is None else terms.binomial_limit
-        return LikelihoodTerm(build, noisy.has_laplace_tails(noise), numbers, _LIMIT)
-    own = noisy.poisson_weights(counts) if n is None else noisy.binomial_weights(counts, n)
-    numbers |= {"weights": own + np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0), "first": counts[0]}
-    build = terms.poisson_count if n is None else terms.binomial_count
-    return LikelihoodTerm(build, False, numbers, _SUMMED if len(counts) == most + 1 else _WINDOW)
+    shown = view(release)
+    spec = spec_of(type(shown.model))
+    return one_release(shown, separate=spec.separate_copies(shown.model), constants=spec.constants(shown.model))
 
 
 def _beta_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     return {"theta": pm.Beta("theta", numbers["alpha"], numbers["beta"])}
 
 
-def _beta(release: ObservedRelease) -> LikelihoodTerm:
-    if release.model.fractional:
-        raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
-    return count_term(release.copies, release.noise, n=release.n)
+def _count(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.counts import NoisyCount
+
+    return NoisyCount(name, p=parameters["theta"], **given)
+
+
+def _count_is_exact(n: int, family: str, scale: float, copies: int, _model: Any) -> bool:
+    from privsample.interop.pymc_distributions.windows import is_affordable
+
+    return is_affordable(family, scale, n, copies)
 
 
 def _dirichlet_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     return {"theta": pm.Dirichlet("theta", numbers["alpha"], shape=(width,))}
 
 
-def _dirichlet(release: ObservedRelease) -> LikelihoodTerm:
-    if release.copies.shape[1] == 2:  # the second count is n minus the first, so it is another noisy copy of it
-        views = np.concatenate([release.copies[:, 0], release.n - release.copies[:, 1]])
-        if noisy.window(views, release.noise, release.n) is not None:
-            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_count)
-        if len(release.copies) > 1:
-            raise ValueError(f"the noise leaves too many counts possible for {len(release.copies)} copies: release one")
-    return release.limit(terms.multinomial_limit)
+def _multinomial(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.multinomial import NoisyMultinomial
+
+    return NoisyMultinomial(name, p=parameters["theta"], **given)
+
+
+def _multinomial_is_exact(n: int, family: str, scale: float, copies: int, model: Any) -> bool:
+    from privsample.interop.pymc_distributions.multinomial import is_affordable
+
+    return is_affordable(n, family, scale, len(model.alpha), copies)
 
 
 def _gamma_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     unit = pm.Gamma("rate_scaled", numbers["shape"], 1.0)
     return {"rate": pm.Deterministic("rate", unit / numbers["rate"])}
 
 
 def _normal_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     unit = pm.Normal("mean_scaled")
     return {"mean": pm.Deterministic("mean", numbers["mean"] + numbers["deviation"] * unit)}
 
 
-def _normal(release: ObservedRelease) -> LikelihoodTerm:
-    (low, high), deviation = release.model.bounds, release.model.noise_variance**0.5
-    return release.limit(terms.clipped_normal, low=low, high=high, deviation=deviation)
+def _normal_constants(model: NormalKnownVariance) -> Numbers:
+    return {"lower": model.bounds[0], "upper": model.bounds[1], "deviation": model.noise_variance**0.5}
+
+
+def _sum_of(records: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the distribution of the sum of clipped records; `records` takes PyMC, the parameters and the constants."""
+
+    def distribution(name: str, parameters: Mapping[str, Any], *, deviation: Any = None, **given: Any) -> Any:
+        from privsample.interop.pymc_distributions.sums import NoisySum
+
+        pm, _ = libraries("noise-aware inference")
+        own = {} if deviation is None else {"deviation": deviation}
+        return NoisySum(name, records=records(pm, **parameters, **own), **given)
+
+    return distribution
+
+
+def _sum_is_exact(whole: bool) -> Callable[..., bool]:
+    """Return whether the density of the noisy sum is exact, where records are `whole` numbers or not."""
+
+    def exact(n: int, family: str, scale: float, _copies: int, model: Any) -> bool:
+        from privsample.interop.pymc_distributions.sums import is_affordable
+
+        return is_affordable(n, model.domain.low, model.domain.high, family=family, scale=scale, integers=whole)
+
+    return exact
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
@@ -259,7 +250,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
     """Return variance and coefficients (size,), by standardized variables: chains start near the prior's centre."""
-    pm, tensor = import_pymc()
+    pm, tensor = libraries("noise-aware inference")
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
     off = pm.Normal("coefficients_scaled", shape=size)
@@ -267,7 +258,7 @@ def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
 
 
 def _unknown_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = import_pymc()
+    pm, _ = libraries("noise-aware inference")
     variance, own = _conjugate_prior(numbers, 1)
     return {"mean": pm.Deterministic("mean", own[0]), "variance": variance}
 
@@ -283,7 +274,7 @@ def _regression_numbers(model: LinearRegression) -> Numbers:
 
 
 def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, tensor = import_pymc()
+    pm, tensor = libraries("noise-aware inference")
     variance, own = _conjugate_prior(numbers, width + 1)
     middles, halves, size = numbers["middles"], numbers["halves"], numbers["feature_scale"]
     spread = tensor.diag(size * pm.HalfNormal("feature_scale_scaled", shape=width))
@@ -302,24 +293,16 @@ def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
     }
 
 
-def _moments(build: LikelihoodGraph) -> Callable[[ObservedRelease], LikelihoodTerm]:
-    def term(release: ObservedRelease) -> LikelihoodTerm:
-        own = release.model.moments
-        numbers = {"middles": own.middles, "units": own.units, "radius": own.radius, "weights": own.weights}
-        return release.limit(build, nodes=_nodes(len(own.bounds)), **numbers)
+def _moments(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.moments import NoisyMoments
 
-    return term
+    return NoisyMoments(name, **parameters, **given)
 
 
-@cache
-def _nodes(width: int) -> FloatArray:
-    """Return quasi-random nodes for N(0, I), shape (_NODES, width), with exact first three moments."""
-    from scipy.stats import norm, qmc
+def _regression_moments(name: str, parameters: Mapping[str, Any], **given: Any) -> Any:
+    from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments
 
-    even = qmc.Sobol(width, scramble=False).random(_NODES // 2) + 1.0 / _NODES
-    points = norm.ppf(even)
-    points = np.concatenate([points, -points])
-    return np.asarray(points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / len(points))).T)
+    return NoisyRegressionMoments(name, **parameters, **given)
 
 
 def _fields(*names: str) -> Callable[[Any], Numbers]:
@@ -331,7 +314,8 @@ _SPECS: dict[type, ModelSpec] = {
         parameters={"theta": 0},
         prior_numbers=_fields("alpha", "beta"),
         prior=_beta_prior,
-        term=_beta,
+        distribution=_count,
+        exact=_count_is_exact,
         separate_copies=lambda _: True,
     ),
     DirichletCategorical: ModelSpec(
@@ -339,40 +323,47 @@ _SPECS: dict[type, ModelSpec] = {
         width=lambda model: len(model.alpha),
         prior_numbers=_fields("alpha"),
         prior=_dirichlet_prior,
-        term=_dirichlet,
-        separate_copies=lambda model: len(model.alpha) == 2,
+        distribution=_multinomial,
+        exact=_multinomial_is_exact,
+        separate_copies=lambda model: len(model.alpha) == _CATEGORIES,
     ),
     GammaPoisson: ModelSpec(
         parameters={"rate": 0},
         prior_numbers=_fields("shape", "rate"),
         prior=_gamma_prior,
-        term=lambda release: release.limit(
-            terms.clipped_poisson, upper=release.model.upper, counts=np.arange(release.model.upper)
-        ),
+        constants=lambda model: {"lower": 0.0, "upper": model.upper},
+        distribution=_sum_of(lambda pm, rate: pm.Poisson.dist(rate)),
+        exact=_sum_is_exact(whole=True),
     ),
     GammaExponential: ModelSpec(
         parameters={"rate": 0},
         prior_numbers=_fields("shape", "rate"),
         prior=_gamma_prior,
-        term=lambda release: release.limit(terms.clipped_exponential, upper=release.model.upper),
+        constants=lambda model: {"lower": 0.0, "upper": model.upper},
+        distribution=_sum_of(lambda pm, rate: pm.Exponential.dist(rate)),
+        exact=_sum_is_exact(whole=False),
     ),
     NormalKnownVariance: ModelSpec(
         parameters={"mean": 0},
         prior_numbers=lambda model: {"mean": model.mean, "deviation": model.variance**0.5},
         prior=_normal_prior,
-        term=_normal,
+        constants=_normal_constants,
+        distribution=_sum_of(lambda pm, mean, deviation: pm.Normal.dist(mean, deviation)),
+        exact=_sum_is_exact(whole=False),
     ),
     NormalUnknownVariance: ModelSpec(
         parameters={"mean": 0, "variance": 0},
         prior_numbers=_conjugate_numbers,
         prior=_unknown_prior,
-        term=_moments(terms.normal_moments),
+        constants=_fields("bounds"),
+        distribution=_moments,
     ),
     LinearRegression: ModelSpec(
         parameters={"coefficients": 1, "intercept": 0, "variance": 0, "feature_mean": 1, "feature_root": 2},
         width=lambda model: len(model.feature_bounds),
         prior_numbers=_regression_numbers,
         prior=_regression_prior,
-        term=_moments(terms.regression_moments),
+        constants=_fields("feature_bounds", "target_bounds"),
+        distribution=_regression_moments,
     ),
 }

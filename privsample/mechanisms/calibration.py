@@ -6,7 +6,15 @@ from typing import Any, Literal, TypeVar
 
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
-from privsample.accounting.targets import Target, largest, require, smallest, unreachable, warn_of_large_delta
+from privsample.accounting.targets import (
+    Target,
+    check_target,
+    largest,
+    require,
+    smallest,
+    unreachable,
+    warn_of_large_delta,
+)
 
 M = TypeVar("M")
 Fields = Mapping[str, Any]
@@ -107,8 +115,7 @@ def calibrated(
     Raises UnreachableTarget; TypeError for fields that are unknown or missing; ValueError for an unknown `by`. Warns
     with LargeDeltaWarning if the target's delta is at least 1/n and n is public.
     """
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    check_target(target)
     made = _found(cls, parameters, target, by, given, advice)
     warn_of_large_delta(target, _accountant(made).relation, stacklevel=4)
     return made

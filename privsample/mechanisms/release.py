@@ -15,6 +15,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, checked_account
 from privsample.accounting.statement import privacy_statement
+from privsample.distributions.noise import Noise
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
 from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
@@ -105,6 +106,11 @@ class Release:
             raise ValueError("the account must be the mechanism's own, with all of its assumptions")
         coords = checked_coords(coords=self.coords)
         set_fields(self, draws=arrays, delta=probability(delta=self.delta), coords=coords)
+
+    @property
+    def noise(self) -> Noise | None:
+        """The distribution of the noise on each released number; None if the mechanism adds no independent noise."""
+        return getattr(self.mechanism, "_noise_distribution", None)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]

@@ -79,7 +79,7 @@ def test_compiled_fits_are_seeded_as_other_runs_are(monkeypatch):
     compiled = SimpleNamespace(with_data=lambda **_: None)
     library = SimpleNamespace(sample=lambda _, **options: seeds.append(options["seed"]) or partial)
     monkeypatch.setattr(pymc_fits, "sampler", lambda: "nutpie")
-    monkeypatch.setattr(pymc_fits, "_compiled", lambda _: compiled)
+    monkeypatch.setattr(pymc_fits, "_compiled", lambda *_: (compiled, "exact"))
     monkeypatch.setattr(pymc_fits, "import_module", lambda _: library)
     release = NoisyStatistics(model=BetaBernoulli(alpha=2, beta=3), n=9, scale=2.0).release(np.ones(9))
     for k in range(20):

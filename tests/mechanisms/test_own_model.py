@@ -172,7 +172,9 @@ def test_pymc_sees_it_once_it_is_registered():
 
     with pytest.raises(TypeError, match="register_pymc"):
         spec_of(Seen)
-    spec = ps.ModelSpec(parameters={"rate": 0}, prior_numbers=lambda _: {}, prior=lambda *_: {}, term=lambda _: None)
+    spec = ps.ModelSpec(
+        parameters={"rate": 0}, prior_numbers=lambda _: {}, prior=lambda *_: {}, distribution=lambda *_, **__: None
+    )
     ps.register_pymc(Seen, spec)
     ps.register_pymc(Seen, spec)
     assert spec_of(Seen) == spec

@@ -10,10 +10,9 @@ from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
 from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import check_copies, nonnegative, probability, whole
-from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
+from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
-SUMMED = "exact: the hidden count is summed out"
-WINDOW = f"{SUMMED}, over a window that loses at most {windows.MASS_OUTSIDE:g} of the probability"
+SUMMED = f"exact: the hidden count is summed out, over a window that loses at most {windows.MASS_OUTSIDE:g}"
 
 
 class NoisyCountRV(NoisyRV):
@@ -25,14 +24,15 @@ class NoisyCountRV(NoisyRV):
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, p = params
-        following, count = pt.random.binomial(n.astype("int64"), p, size=batch, rng=rng).owner.outputs
+        following, count = noises.sampled(pt.random.binomial, n.astype("int64"), p, size=batch, rng=rng)
         return following, _copied(count, settings["copies"])
 
     @classmethod
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         n, p, scale = params
         if not settings["exact"]:
-            return noises.normal_plus_noise(settings["family"], value - n * p, _positive(n * p * (1 - p)), scale)
+            own = n * p * (1 - p)
+            return _limit(value, n * p, own, scale, settings)
         copies = _with_axis(value, settings["copies"])
         s = windows.window(copies, settings["family"], scale, most=n, centre=n * p)
         return _summed(windows.log_binomial(s, n, p), s, copies, settings["family"], scale)
@@ -56,14 +56,14 @@ class NoisyPoissonRV(NoisyRV):
 
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
-        following, count = pt.random.poisson(params[0], size=batch, rng=rng).owner.outputs
+        following, count = noises.sampled(pt.random.poisson, params[0], size=batch, rng=rng)
         return following, _copied(count, settings["copies"])
 
     @classmethod
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         mu, scale = params
         if not settings["exact"]:
-            return noises.normal_plus_noise(settings["family"], value - mu, _positive(mu), scale)
+            return _limit(value, mu, mu, scale, settings)
         copies = _with_axis(value, settings["copies"])
         s = windows.window(copies, settings["family"], scale)
         return _summed(windows.log_poisson(s, mu), s, copies, settings["family"], scale)
@@ -92,9 +92,10 @@ def _with_axis(value: Any, copies: int | None) -> Any:
     return pt.specify_shape(value, [None] * (value.type.ndim - 1) + [copies])
 
 
-def _positive(variance: Any) -> Any:
-    """Return the variance, and at least 1e-300."""
-    return pt.maximum(variance, 1e-300)
+def _limit(value: Any, mean: Any, variance: Any, scale: Any, settings: Any) -> Any:
+    """Return the log density of a normal count plus noise; copies have an axis of length one."""
+    one = value if settings["copies"] is None else value[..., 0]
+    return noises.normal_plus_noise(settings["family"], one - mean, pt.maximum(variance, 1e-300), scale)
 
 
 def _summed(log_masses: Any, s: Any, copies: Any, family: str, scale: Any) -> Any:
@@ -112,23 +113,80 @@ class _CountDistribution(NoisyDistribution):
 
     @classmethod
     def _variable(
-        cls, tensors: list[Any], noise: Any, noise_scale: Any, copies: int | None, most: float, kwargs: Any
+        cls, tensors: list[Any], noise: NoiseTensor, copies: int | None, exact: bool | None, most: float, kwargs: Any
     ) -> Any:
         """Return the variable; `most` is the largest count if it is known, infinite for a Poisson count."""
-        given = noise_tensor(noise, noise_scale)
         copies = check_copies(copies)
-        exact = windows.is_affordable(given.family, given.largest, most, copies or 1)
-        if not exact and copies is not None:
+        chosen = windows.is_affordable(noise.family, noise.largest, most, copies or 1) if exact is None else exact
+        if not chosen and copies not in {None, 1}:
             raise ValueError(f"the noise leaves too many counts possible for {copies} copies: observe one")
-        whole_range = most < windows.width(given.family, given.largest, copies or 1)
-        words = LIMIT if not exact else SUMMED if whole_range else WINDOW
         op = cls.rv_type if copies is None else cls.copies_type
-        settings = {"family": given.family, "copies": copies, "exact": bool(exact)}
-        return cls.created(op, [*tensors, given.scale], likelihood=words, **settings, **kwargs)
+        settings = {"family": noise.family, "copies": copies, "exact": bool(chosen)}
+        words = SUMMED if chosen else LIMIT
+        return cls.created(op, [*tensors, noise.scale], likelihood=words, **settings, **kwargs)
 
 
 class NoisyCount(_CountDistribution):
-    """A binomial count plus noise."""
+    r"""Binomial count of records plus noise.
+
+    Each of n records counts with probability p, and noise is added to their number:
+
+    .. math:: y = s + \text{noise}, \qquad s \sim \operatorname{Binomial}(n, p), \qquad
+        \log p(y) = \log \sum_s P(s \mid n, p)\, g(y - s).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    n : int, tensor or array of int
+        Public number of records of each count, >= 1. Left out where `observed` is a release.
+    p : tensor or float
+        Probability of a record to be counted, in [0, 1].
+    noise : Noise, sequence of Noise or str
+        The noise on each count, or the name of its family, such as "laplace", with `noise_scale`. Left out where
+        `observed` is a release.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name.
+    copies : int, optional
+        Number of noisy copies of one count, along a new last axis. None for one count without such an axis.
+    exact : bool, optional
+        True to sum the hidden count out, False for the central limit. None chooses by the cost.
+    observed : array, data or release, optional
+        The noisy counts; a release of `BetaBernoulli`; or a sequence of releases, or a mapping from the coords of the
+        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
+        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+    dims : str or tuple of str, optional
+        Names of the dimensions of the groups, with coords in the model.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, a parameter is missing, or the release has another model.
+    ValueError
+        If n, p, the noise or the shapes are out of range, or contradict each other or the release.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit); Loader 2000 (binomial probabilities without cancellation). Kind: exact,
+    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, or n is 2^53
+    or more, the central limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyCount
+    >>> curator = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=40, scale=2.0)
+    >>> release = curator.release([1] * 12 + [0] * 28, rng=np.random.default_rng(1))
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = NoisyCount("y", p=p, observed=release)
+    >>> [data.name for data in model.data_vars]
+    ['y_n', 'y_noise_scale', 'y_epsilon', 'y_delta', 'y_released']
+    """
 
     rv_type = NoisyCountRV
     rv_op = NoisyCountRV.rv_op
@@ -144,6 +202,7 @@ class NoisyCount(_CountDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -156,24 +215,108 @@ class NoisyCount(_CountDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
     def dist(
-        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+        cls,
+        n: Any,
+        p: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        p : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        copies : int, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         n, p = tensor_of("n", n), tensor_of("p", p)
         whole("n", n, 1)
         probability("p", p)
         known = present_value(n)
         most = np.nan if known is None else float(known.max())
-        return cls._variable([n, p], noise, noise_scale, copies, most, kwargs)
+        return cls._variable([n, p], noise_tensor(noise, noise_scale), copies, exact, most, kwargs)
 
 
 class NoisyPoisson(_CountDistribution):
+    r"""Poisson count of records plus noise.
+
+    The number of records is itself random, and noise is added to it:
+
+    .. math:: y = s + \text{noise}, \qquad s \sim \operatorname{Poisson}(\mu), \qquad
+        \log p(y) = \log \sum_s P(s \mid \mu)\, g(y - s).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    mu : tensor or float
+        Mean of the count, >= 0.
+    noise : Noise, sequence of Noise or str
+        The noise on each count, or the name of its family, such as "laplace", with `noise_scale`.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name.
+    copies : int, optional
+        Number of noisy copies of one count, along a new last axis. None for one count without such an axis.
+    exact : bool, optional
+        True to sum the hidden count out, False for the central limit. None chooses by the cost.
+    observed : array or data, optional
+        The noisy counts.
+    dims : str or tuple of str, optional
+        Names of the dimensions of the groups, with coords in the model.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, or a parameter is missing.
+    ValueError
+        If mu, the noise or the shapes are out of range, or contradict each other.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit); Loader 2000 (Poisson probabilities without cancellation). Kind: exact,
+    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, the central
+    limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyPoisson
+    >>> with pm.Model():
+    ...     mu = pm.Gamma("mu", 2, 0.1)
+    ...     y = NoisyPoisson("y", mu, noise=ps.DiscreteLaplaceNoise(scale=2.0), observed=[14, 23])
+    >>> y.eval().shape
+    (2,)
+    """
+
     """A Poisson count plus noise."""
 
     rv_type = NoisyPoissonRV
@@ -188,6 +331,7 @@ class NoisyPoisson(_CountDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -200,13 +344,43 @@ class NoisyPoisson(_CountDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
-    def dist(cls, mu: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any) -> Any:
-        """Return the variable without a model."""
+    def dist(
+        cls,
+        mu: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        mu : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        copies : int, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         mu = tensor_of("mu", mu)
         nonnegative("mu", mu)
-        return cls._variable([mu], noise, noise_scale, copies, np.inf, kwargs)
+        return cls._variable([mu], noise_tensor(noise, noise_scale), copies, exact, np.inf, kwargs)

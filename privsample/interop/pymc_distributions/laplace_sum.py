@@ -10,8 +10,15 @@ import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 
 from privsample.interop.pymc_distributions.clipped_records import ClippedRecordTensor
-from privsample.interop.pymc_distributions.sum_density import FLOOR, characteristic, power, rotations, rule, tilted
-from privsample.interop.pymc_distributions.sum_density import tilt_between
+from privsample.interop.pymc_distributions.sum_density import (
+    FLOOR,
+    characteristic,
+    power,
+    rotations,
+    rule,
+    tilt_between,
+    tilted,
+)
 
 _WIDE = 100.0  # scale of the noise, in ranges of a record, from which jumps of the density need no separate term
 _FREQUENCIES, _FEW = 1024, 26  # at most; for each record

@@ -6,6 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_grad
 from pytensor.raise_op import Assert
+from pytensor.tensor.signal.conv import convolve1d
 
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.interop.pymc_distributions import noise as noises
@@ -16,6 +17,7 @@ from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tenso
 
 MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
+_TWO = 2  # categories: each noisy count is a noisy copy of one hidden count
 _FAR = (
     "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
 )
@@ -36,7 +38,7 @@ class NoisyMultinomialRV(NoisyRV):
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, p = params
         share = p / p.sum(axis=-1, keepdims=True)
-        following, counts = pt.random.multinomial(n.astype("int64"), share, size=batch, rng=rng).owner.outputs
+        following, counts = noises.sampled(pt.random.multinomial, n.astype("int64"), share, size=batch, rng=rng)
         return following, _copied(counts.astype("float64"), settings["copies"])
 
     @classmethod
@@ -48,7 +50,7 @@ class NoisyMultinomialRV(NoisyRV):
         p = pt.clip(pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories]), 1e-300, 1.0)
         if not settings["exact"]:
             return _central_limit(copies, n, p, noises.variance(settings["family"], scale), count)
-        two = categories == 2
+        two = categories == _TWO
         return (_two_categories if two else _several_categories)(copies, n, p, scale, settings["family"])
 
     @classmethod
@@ -83,8 +85,8 @@ def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any
 def half_width(family: str, scale: Any, categories: int) -> Any:
     """Return the largest deviation of a count, or of the sum of some, from its centre, but for MASS_OUTSIDE.
 
-    The centres are the noisy counts, shifted so that they add up to n. A deviation is a sum of a_j times the noise, with
-    |a_j| <= 1 and sum of a_j^2 at most k (K - k) / K (docs/notes/moments.md, section 4).
+    The centres are the noisy counts, shifted so that they add up to n. A deviation is a sum of a_j times the noise,
+    with |a_j| <= 1 and sum of a_j^2 at most k (K - k) / K (docs/notes/moments.md, section 4).
     """
     squares = max(1.0, categories / 4)
     log_factor = float(np.log(4 * categories / windows.MASS_OUTSIDE))
@@ -97,6 +99,14 @@ def half_width(family: str, scale: Any, categories: int) -> Any:
 def terms(half: Any, categories: int) -> Any:
     """Return the number of terms of the sums over counts."""
     return (categories - 2) * (2 * half + 1) ** 2
+
+
+def is_affordable(most: float, family: str, scale: float, categories: int, copies: int) -> bool:
+    """Return whether the hidden counts of at most `most` records can be summed out."""
+    if categories == _TWO:
+        return windows.is_affordable(family, scale, most, 2 * copies)
+    half = np.fmin(np.ceil(half_width(family, scale, categories)) + categories, most)
+    return not terms(half, categories) > MAX_TERMS
 
 
 def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
@@ -119,26 +129,23 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
             own = own + noises.log_density(family, copies[..., c, k, None] - counts, scale[..., k, None])
         return pt.switch((counts >= 0) & (counts <= n[..., None]), own, -np.inf)
 
-    total = log_masses(0, steps)
+    # Sums of products, each divided by its maximum: far faster than logarithms. A sum underflows only for p so far from
+    # the noisy counts that the density is below e^-700 of its largest value; there it is 0.
+    found, scale_of = _scaled(log_masses(0, steps))
     for k in range(1, categories - 1):
-        total = pt.logsumexp(total[..., :, None] + _toeplitz(log_masses(k, steps), half), axis=-2)
-    last = log_masses(categories - 1, steps)[..., ::-1]
+        following, own = _scaled(log_masses(k, steps))
+        found = convolve1d(found, following, mode="full")[..., half : 3 * half + 1]
+        largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
+        found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
+    last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
     of_total = windows.log_poisson(n[..., None], n)[..., 0]
-    return pt.logsumexp(total + last, axis=-1) - of_total
+    return pt.log((found * last).sum(axis=-1)) + scale_of + own - of_total
 
 
-def _toeplitz(row: Any, half: Any) -> Any:
-    """Return the matrices of entries row[half + j - i], and -inf outside of the row; i from the total, j to it.
-
-    The rows of a wide matrix are shifted by one place each when it is flattened and given rows that are one shorter:
-    the gradient of fancy indexing would take a minute to compile.
-    """
-    size = 2 * half + 1
-    filled = pt.concatenate([row, pt.full_like(row, -np.inf)], axis=-1)
-    before = [filled.shape[axis] for axis in range(filled.type.ndim - 1)]
-    wide = pt.broadcast_to(filled[..., None, :], (*before, size, 2 * size)).reshape((*before, 2 * size * size))
-    shifted = wide[..., : 2 * size * size - size].reshape((*before, size, 2 * size - 1))
-    return pt.concatenate([shifted[..., half:size], shifted[..., size : size + half]], axis=-1)
+def _scaled(log_masses: Any) -> tuple[Any, Any]:
+    """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
+    largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), np.float64(-1e300)))
+    return pt.exp(log_masses - largest[..., None]), largest
 
 
 def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int) -> Any:
@@ -158,7 +165,66 @@ def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int
 
 
 class NoisyMultinomial(NoisyDistribution):
-    """Multinomial counts plus noise on each."""
+    r"""Counts of records by category, plus noise on each.
+
+    Each of n records belongs to one of K categories, and noise is added to the K counts:
+
+    .. math:: y_k = s_k + \text{noise}_k, \qquad s \sim \operatorname{Multinomial}(n, p).
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    n : int, tensor or array of int
+        Public number of records, >= 1. Left out where `observed` is a release.
+    p : tensor of shape (..., K)
+        Probabilities of the categories, which add up to 1; K >= 2 must be known.
+    noise : Noise, sequence of Noise or str
+        The noise on each category, or the name of its family, such as "laplace", with `noise_scale`. Left out where
+        `observed` is a release.
+    noise_scale : float or tensor, optional
+        Scale parameter of the noise, > 0, if `noise` is a name; of shape (..., 1) if it
+        differs by group.
+    copies : int, optional
+        Number of noisy copies of the same counts, along a new axis before the last. None for no such axis.
+    exact : bool, optional
+        True to sum the hidden counts out, False for the central limit. None chooses by the cost.
+    observed : array of shape (..., K), data or release, optional
+        The noisy counts; a release of `DirichletCategorical`; or a sequence of releases, or a mapping from the coords
+        of the first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`,
+        `{name}_n`, `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of
+        another.
+    dims : str or tuple of str, optional
+        Names of the dimensions: of the groups, and of the categories.
+    **kwargs
+        Further arguments of PyMC's distributions, such as `shape` or `initval`.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is a number, a parameter is missing, or the release has another model.
+    ValueError
+        If n, p, the noise or the shapes are out of range, or contradict each other or the release.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a probability of 1e-12, for two categories, whose
+    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 65536 terms:
+    (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the Gaussian one, but at most n. Beyond, the
+    central limit; Laplace noise is then normal noise given latent exponential variances `{name}_noise`, and pointwise
+    log likelihoods are conditional on them. `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.pymc import NoisyMultinomial, likelihood
+    >>> with pm.Model():
+    ...     p = pm.Dirichlet("p", [1, 1, 1])
+    ...     y = NoisyMultinomial("y", 20, p, noise=ps.DiscreteLaplaceNoise(scale=1.0), observed=[14, 7, -1])
+    >>> likelihood(y)[:37]
+    'exact: the hidden counts are summed o'
+    """
 
     rv_type = NoisyMultinomialRV
     rv_op = NoisyMultinomialRV.rv_op
@@ -174,6 +240,7 @@ class NoisyMultinomial(NoisyDistribution):
         noise: Any = None,
         noise_scale: Any = None,
         copies: int | None = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -186,39 +253,57 @@ class NoisyMultinomial(NoisyDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={} if copies is None else {"copies": copies},
+            options={"copies": copies, "exact": exact},
             **kwargs,
         )
 
     @classmethod
-    def is_exact(cls, n: Any, noise: NoiseTensor, categories: int, copies: int | None) -> bool:
-        """Return whether the counts can be summed out; unknown numbers are checked when they are known."""
-        known = present_value(n)
-        most = np.nan if known is None else float(known.max())
-        if categories == 2:
-            return windows.is_affordable(noise.family, noise.largest, most, 2 * (copies or 1))
-        half = np.fmin(np.ceil(half_width(noise.family, noise.largest, categories)) + categories, most)
-        return not terms(half, categories) > MAX_TERMS
-
-    @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the central limit is taken with Laplace noise."""
-        copies = options.get("copies")
-        return not noise.normal and not cls.is_exact(tensors["n"], noise, _categories(tensors["p"]), copies)
+        return not noise.normal and not _is_exact(tensors["n"], tensors["p"], noise, **options)
 
     @classmethod
     def dist(
-        cls, n: Any, p: Any, *, noise: Any, noise_scale: Any = None, copies: int | None = None, **kwargs: Any
+        cls,
+        n: Any,
+        p: Any,
+        *,
+        noise: Any,
+        noise_scale: Any = None,
+        copies: int | None = None,
+        exact: bool | None = None,
+        **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        p : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        copies : int, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         n, p = tensor_of("n", n), tensor_of("p", p)
         whole("n", n, 1)
         probability("p", p)
         copies = check_copies(copies)
         given, categories = noise_tensor(noise, noise_scale), _categories(p)
-        exact = kwargs.pop("exact", None)
-        if exact is None:
-            exact = cls.is_exact(n, given, categories, copies)
+        exact = _is_exact(n, p, given, copies, exact)
         if not exact and not given.normal:
             raise ValueError(
                 f"{given.family} noise on so many possible counts is normal noise given latent variances, which belong "
@@ -232,6 +317,13 @@ class NoisyMultinomial(NoisyDistribution):
         settings = {"family": given.family, "copies": copies, "exact": bool(exact), "categories": categories}
         op = NoisyMultinomialRV if copies is None else NoisyMultinomialCopiesRV
         return cls.created(op, [n, p, scale], likelihood=words, **settings, **kwargs)
+
+
+def _is_exact(n: Any, p: Any, noise: NoiseTensor, copies: int | None = None, exact: bool | None = None) -> bool:
+    """Return whether to sum the counts out: as asked, or else by the cost; unknown numbers (nan) are checked later."""
+    known = present_value(n)
+    most = np.nan if known is None else float(known.max())
+    return is_affordable(most, noise.family, noise.largest, _categories(p), copies or 1) if exact is None else exact
 
 
 def _categories(p: Any) -> int:

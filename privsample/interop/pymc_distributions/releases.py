@@ -120,13 +120,18 @@ def _one(cls: Any, release: Any) -> Released:
     if not isinstance(release.model, cls.models):
         expected = " or ".join(each.__name__ for each in cls.models) or "none of the models of privsample"
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
+    return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model))
+
+
+def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -> Released:
+    """Return what one release holds; several copies stay separate, or are averaged where the noise is normal."""
     if getattr(release.model, "fractional", False):
         raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
     values, one = np.asarray(release.observed, dtype=np.float64), np.shape(release.model.empty)
     if values.ndim != 1 + len(one) or values.shape[1:] != one or not len(values):
         raise ValueError(f"observed must be of shape (copies, *{one}), got {values.shape}")
     noise, copies = release.noise, len(values)
-    if copies > 1 and not cls.separate_copies:
+    if copies > 1 and not separate:
         if not noise.name.endswith("gaussian"):
             raise ValueError(f"the release must hold one copy where its noise is {noise.name}, got {copies}")
         noise, copies = GaussianNoise(noise_std=(noise.variance / copies) ** 0.5), 1
@@ -136,7 +141,7 @@ def _one(cls: Any, release: Any) -> Released:
         n=np.asarray(release.n),
         noise=noise_tensor(noise),
         copies=copies,
-        constants={what: np.asarray(at, np.float64) for what, at in cls.model_constants(release.model).items()},
+        constants={what: np.asarray(at, np.float64) for what, at in constants.items()},
         account=_cost(release),
         grouped=False,
     )
@@ -147,10 +152,8 @@ def _cost(release: Any) -> dict[str, FloatArray]:
     account = getattr(release, "account", None)
     if account is None:
         return {}
-    own = getattr(release, "delta", None)
-    if own is None:
-        own = getattr(getattr(release, "release", None), "delta", 0.0)
-    for delta in (0.0, float(own)):
+    holder = release if hasattr(release, "delta") else getattr(release, "release", None)
+    for delta in (0.0, float(getattr(holder, "delta", 0.0))):
         epsilon = float(account.epsilon(delta))
         if np.isfinite(epsilon):
             return {"epsilon": np.asarray(epsilon), "delta": np.asarray(delta)}
@@ -184,6 +187,14 @@ def registered(
     return given, noise, noise_scale
 
 
+def as_data(name: str, found: Released) -> dict[str, Any]:
+    """Register what a release holds as data of the open model, and return the arguments of its distribution."""
+    given: dict[str, Any] = {"n": None, **dict.fromkeys(found.constants)}
+    given, noise, scale = registered(name, found, given, None, None, None)
+    copies = {"copies": found.copies} if found.copies > 1 else {}
+    return {**given, "noise": noise, "noise_scale": scale, "observed": found.data(name, None), **copies}
+
+
 def _agree(what: str, tensor: Any, due: Any) -> None:
     """Raise ValueError if a known value contradicts the releases."""
     known = present_value(tensor)
@@ -195,7 +206,7 @@ def _agree(what: str, tensor: Any, due: Any) -> None:
 
 def _data(name: str, values: Any, grouped: bool, dims: tuple[str, ...] | None) -> Any:
     """Register numbers as data of the open model."""
-    values = np.asarray(values)
+    values = np.asarray(values, dtype=np.float64)  # PyMC would make 32 bits of whole numbers
     axes = dims[:1] if grouped and dims is not None and values.ndim == 1 else None
     return pm.Data(name, values, dims=axes, shape=_open(values, grouped))
 

@@ -127,6 +127,8 @@ class NoisySum(NoisyDistribution):
         numbers. Left out where `observed` is a release.
     noise_scale : float or tensor, optional
         Scale parameter of the noise, > 0, if `noise` is a name.
+    exact : bool, optional
+        True for the exact density, False for the central limit. None chooses by the cost.
     observed : array, data or release, optional
         The noisy sums; a release of `GammaPoisson`, `GammaExponential` or `NormalKnownVariance`; or several of them.
     dims : str or tuple of str, optional
@@ -185,6 +187,7 @@ class NoisySum(NoisyDistribution):
         upper: Any = None,
         noise: Any = None,
         noise_scale: Any = None,
+        exact: bool | None = None,
         observed: Any = None,
         dims: Any = None,
         **kwargs: Any,
@@ -198,15 +201,49 @@ class NoisySum(NoisyDistribution):
             noise_scale=noise_scale,
             observed=observed,
             dims=dims,
-            options={"records": records},
+            options={"records": records, "exact": exact},
             **kwargs,
         )
 
     @classmethod
     def dist(
-        cls, n: Any, records: Any, *, lower: Any, upper: Any, noise: Any, noise_scale: Any = None, **kwargs: Any
+        cls,
+        n: Any,
+        records: Any,
+        *,
+        lower: Any,
+        upper: Any,
+        noise: Any,
+        noise_scale: Any = None,
+        exact: bool | None = None,
+        **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        records : tensor or numbers
+            As for the class.
+        lower : tensor or numbers
+            As for the class.
+        upper : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         op, own = record_of(records)
         n, lower, upper = tensor_of("n", n), tensor_of("lower", lower), tensor_of("upper", upper)
         given = noise_tensor(noise, noise_scale)
@@ -217,7 +254,8 @@ class NoisySum(NoisyDistribution):
             raise TypeError(
                 f"{given.family} noise needs records of whole numbers, got {type(op).__name__}: use continuous noise"
             )
-        exact = _is_affordable(n, lower, upper, given, integers)
+        if exact is None:
+            exact = _is_affordable(n, lower, upper, given, integers)
         words = LIMIT if not exact else EXACT_WHOLE if integers else EXACT
         settings = {"family": given.family, "records": op, "whole": integers, "exact": exact}
         return cls.created(NoisySumRV, [n, lower, upper, *own, given.scale], likelihood=words, **settings, **kwargs)
@@ -269,10 +307,15 @@ def _is_affordable(n: Any, lower: Any, upper: Any, noise: Any, integers: bool) -
     """Return whether the exact density has a bounded cost; numbers that are not known are taken to be small."""
     known = [present_value(at) for at in (n, lower, upper)]
     n, low, high = (np.asarray(due) if at is None else at for at, due in zip(known, (1.0, 0.0, 1.0), strict=True))
-    span = np.asarray(high - low)
-    scale = span if noise.known is None or known[1] is None or known[2] is None else noise.known
-    if noise.normal and not integers and (span / scale).max() > MOST_RATIO:
+    scale = high - low if noise.known is None or known[1] is None or known[2] is None else noise.known
+    return is_affordable(n, low, high, family=noise.family, scale=scale, integers=integers)
+
+
+def is_affordable(n: Any, low: Any, high: Any, *, family: str, scale: Any, integers: bool) -> bool:
+    """Return whether the exact density of sums of n records within [low, high] has a bounded cost."""
+    span, normal = np.asarray(high - low), family.endswith("gaussian")
+    if normal and not integers and (span / scale).max() > MOST_RATIO:
         return False
-    if not noise.normal and not integers and n.max() > MOST_RECORDS:
+    if not normal and not integers and np.max(n) > MOST_RECORDS:
         return False
-    return bool(np.max(_frequencies(n, span, scale, noise.normal, integers)) <= MOST_FREQUENCIES)
+    return bool(np.max(_frequencies(n, span, scale, normal, integers)) <= MOST_FREQUENCIES)

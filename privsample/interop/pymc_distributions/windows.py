@@ -1,7 +1,7 @@
 """Log probabilities of consecutive counts, and the windows of counts over which a likelihood sums.
 
-Log probabilities are computed as Loader (2000) does: deviance and Stirling error, so that no rounding error of log Gamma
-enters, which is 4e-3 at 1e12. Other counts of a window follow by their ratios (docs/notes/moments.md, section 4).
+Log probabilities are computed as Loader (2000) does: deviance and Stirling error, so that the rounding errors of log
+Gamma, 4e-3 at 1e12, do not enter. Other counts of a window follow by their ratios (docs/notes/moments.md, section 4).
 """
 
 from typing import Any
@@ -89,7 +89,7 @@ def _from_first(ratios: Any) -> Any:
 
 
 def _half_log(n: Any, s: Any, off: Any) -> Any:
-    """Return log sqrt(n / (2 pi s (n - s))), with each factor 2 pi s replaced by 1 at s = 0, where Stirling has none."""
+    """Return log sqrt(n / (2 pi s (n - s))), with factors 2 pi s replaced by 1 at s = 0."""
     parts = [pt.maximum(2 * np.pi * each, 1.0) for each in (n, s, off)]
     return 0.5 * (pt.log(parts[0]) - pt.log(parts[1]) - pt.log(parts[2]))
 

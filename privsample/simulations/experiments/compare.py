@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, flag, generator, positive_integer
-from privsample.accounting.targets import Target
+from privsample.accounting.targets import Target, check_target
 from privsample.distributions.models.base import Model
 from privsample.distributions.parametric.conjugate import Beta, Gamma, Normal, PosteriorDistribution
 from privsample.distributions.parametric.truncated import TruncatedDistribution
@@ -104,8 +104,7 @@ def compare(
     source = generator(rng) if rng is not None else np.random.default_rng()
     if not isinstance(model, Model):
         raise TypeError(f"model must be one of privsample's models, got {type(model).__name__}")
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    check_target(target)
     found = candidates(model, n, target, draws, plug_in=plug_in)
     offered = {row.name: candidate for row, candidate in found if candidate is not None}
     entropies = {name: np.empty(simulations) for name in offered}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, count_noun, generator, listed, mapping, positive_integer
-from privsample.accounting.targets import Target
+from privsample.accounting.targets import Target, check_target
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.arguments import command_name
 from privsample.mechanisms.base import Mechanism
@@ -95,8 +95,7 @@ def compare_mechanisms(
     ('permute-and-flip', ())
     """
     named = _named(mechanisms)
-    if not isinstance(target, Target):
-        raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    check_target(target)
     common_question(list(named.values()))  # before calibration, which takes time
     calibrations = {name: _calibration(made, target) for name, made in named.items()}
     return measured(calibrations, target, data=data, held_out=held_out, simulations=simulations, rng=rng)
