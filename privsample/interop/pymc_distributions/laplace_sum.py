@@ -94,8 +94,9 @@ class _FewInner:
         self.slope = (self.values[1] - self.values[0]) / pt.maximum(self.ends[1] - self.ends[0], 1e-300)
         x = record.points[..., 2:]
         line = self.values[0][..., None] + self.slope[..., None] * (x - self.ends[0][..., None])
-        nothing = pt.zeros_like(record.weights[..., :2])
-        self.line = pt.concatenate([nothing, line * record.rule * share[..., None]], axis=-1)
+        line = line * record.rule * share[..., None]
+        nothing = pt.zeros_like(line[..., 0])[..., None]
+        self.line = pt.concatenate([nothing, nothing, line], axis=-1)
 
     def at(self, tilt: Any, log_mgf: Any, mean: Any, t: Any, frequencies: Any) -> tuple[Any, Any]:
         """Their part of the n-th power of the centred characteristic function."""
