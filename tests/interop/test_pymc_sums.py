@@ -28,7 +28,7 @@ def log_density(variable: Any, value: Any) -> Any:
 TABLE = [
     (lambda: pm.Exponential.dist(1.0), 3, 0, 1.5, 0.7, 2, 0.32659409662084),
     (lambda: pm.Exponential.dist(0.6), 5, 0, 1, 0.5, 4.5, 0.34540460767489),
-    (lambda: pm.Exponential.dist(3.0), 4, 0, 1, 0.4, 1, 0.56535460762694),
+    (lambda: pm.Exponential.dist(np.float64(3)), 4, 0, 1, 0.4, 1, 0.56535460762694),
     (lambda: pm.Normal.dist(0.3, 1.0), 3, -1, 1.5, 0.6, 1.1, 0.2487471834147),
 ]
 
