@@ -16,7 +16,7 @@ from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tenso
 from privsample.interop.pymc_distributions.normal_moments import clipped_normal, clipped_product
 
 _WORDS = (
-    "the moments of n clipped records are taken to be normal, with exact means and with covariances to about 2 %; for "
+    "the moments of n clipped records are taken to be normal, with exact means and with covariances to 2 to 6 %; for "
     "fewer than about 30 records the products are not, and ps.infer is exact"
 )
 LIMIT = f"central limit: {_WORDS}"
@@ -197,10 +197,11 @@ class NoisyRegressionMoments(NoisyDistribution):
     Notes
     -----
     Bernstein and Sheldon 2019 (central limit). Kind: an approximation by the central limit theorem. The means of the
-    moments are those of clipped records, to 1e-8; their covariances are computed with 1024 quadrature nodes, to about
-    2 %. For fewer than about 30 records products are not normal: `privsample.infer` is exact for every n. Laplace noise
-    is normal noise given latent exponential variances; pointwise log likelihoods, such as those of `arviz.loo`, are
-    conditional on them. Drawing from the variable holds n records in memory.
+    moments are those of clipped records; their covariances are computed with 1024 quadrature nodes, with errors of 2 %
+    (two numbers) to 6 % (five numbers) of the standard deviations. For fewer than about 30 records products are not
+    normal: `privsample.infer` is exact for every n. Laplace noise is normal noise given latent exponential variances;
+    pointwise log likelihoods, such as those of `arviz.loo`, are conditional on them. Drawing from the variable holds n
+    records in memory.
 
     Examples
     --------
