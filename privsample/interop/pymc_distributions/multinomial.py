@@ -222,8 +222,8 @@ class NoisyMultinomial(NoisyDistribution):
     >>> with pm.Model():
     ...     p = pm.Dirichlet("p", [1, 1, 1])
     ...     y = NoisyMultinomial("y", 20, p, noise=ps.DiscreteLaplaceNoise(scale=1.0), observed=[14, 7, -1])
-    >>> likelihood(y)[:37]
-    'exact: the hidden counts are summed o'
+    >>> likelihood(y).partition(",")[0]
+    'exact: the hidden counts are summed out'
     """
 
     rv_type = NoisyMultinomialRV
