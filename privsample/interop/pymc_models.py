@@ -225,9 +225,11 @@ def _sum_of(records: Callable[..., Any]) -> Callable[..., Any]:
     return distribution
 
 
-def _never_exact(*_: Any) -> bool:
-    """`mcmc` takes the central limit for sums, which compiles in seconds: `noise_aware` is exact without PyMC."""
-    return False
+def _sum_is_exact(n: int, family: str, scale: float, _copies: int, model: Any) -> bool:
+    from privsample.interop.pymc_distributions.sums import is_affordable
+
+    low, high, whole = model.domain.low, model.domain.high, model.domain.integer_valued
+    return is_affordable(n, low, high, family=family, scale=scale, integers=whole)
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
@@ -327,7 +329,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_gamma_prior,
         constants=lambda model: {"lower": 0.0, "upper": model.upper},
         distribution=_sum_of(lambda pm, rate: pm.Poisson.dist(rate)),
-        exact=_never_exact,
+        exact=_sum_is_exact,
     ),
     GammaExponential: ModelSpec(
         parameters={"rate": 0},
@@ -335,7 +337,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_gamma_prior,
         constants=lambda model: {"lower": 0.0, "upper": model.upper},
         distribution=_sum_of(lambda pm, rate: pm.Exponential.dist(rate)),
-        exact=_never_exact,
+        exact=_sum_is_exact,
     ),
     NormalKnownVariance: ModelSpec(
         parameters={"mean": 0},
@@ -343,7 +345,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_normal_prior,
         constants=_normal_constants,
         distribution=_sum_of(lambda pm, mean, deviation: pm.Normal.dist(mean, deviation)),
-        exact=_never_exact,
+        exact=_sum_is_exact,
     ),
     NormalUnknownVariance: ModelSpec(
         parameters={"mean": 0, "variance": 0},
