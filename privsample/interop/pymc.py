@@ -87,8 +87,8 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> An
     >>> with pm.Model() as model:
     ...     theta = pm.Uniform("theta")
     ...     survey = noisy_observation("survey", release, theta=theta)
-    >>> likelihood(survey)[:36]
-    'exact: the hidden count is summed ou'
+    >>> likelihood(survey).partition(",")[0]
+    'exact: the hidden count is summed out'
     """
     pm, tensor = libraries("noisy_observation")
     if not isinstance(name, str):
@@ -162,8 +162,8 @@ def noisy_count(
     >>> with pm.Model() as model:
     ...     p = pm.Uniform("p")
     ...     yes = noisy_count("yes", observed=41.3, noise=ps.GaussianNoise(noise_std=20.0), n=100, p=p)
-    >>> likelihood(yes)[:36]
-    'exact: the hidden count is summed ou'
+    >>> likelihood(yes).partition(",")[0]
+    'exact: the hidden count is summed out'
     """
     libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):

@@ -225,15 +225,11 @@ def _sum_of(records: Callable[..., Any]) -> Callable[..., Any]:
     return distribution
 
 
-def _sum_is_exact(whole: bool) -> Callable[..., bool]:
-    """Return whether the density of the noisy sum is exact, where records are `whole` numbers or not."""
+def _sum_is_exact(n: int, family: str, scale: float, _copies: int, model: Any) -> bool:
+    from privsample.interop.pymc_distributions.sums import is_affordable
 
-    def exact(n: int, family: str, scale: float, _copies: int, model: Any) -> bool:
-        from privsample.interop.pymc_distributions.sums import is_affordable
-
-        return is_affordable(n, model.domain.low, model.domain.high, family=family, scale=scale, integers=whole)
-
-    return exact
+    low, high, whole = model.domain.low, model.domain.high, model.domain.integer_valued
+    return is_affordable(n, low, high, family=family, scale=scale, integers=whole)
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
@@ -333,7 +329,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_gamma_prior,
         constants=lambda model: {"lower": 0.0, "upper": model.upper},
         distribution=_sum_of(lambda pm, rate: pm.Poisson.dist(rate)),
-        exact=_sum_is_exact(whole=True),
+        exact=_sum_is_exact,
     ),
     GammaExponential: ModelSpec(
         parameters={"rate": 0},
@@ -341,7 +337,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_gamma_prior,
         constants=lambda model: {"lower": 0.0, "upper": model.upper},
         distribution=_sum_of(lambda pm, rate: pm.Exponential.dist(rate)),
-        exact=_sum_is_exact(whole=False),
+        exact=_sum_is_exact,
     ),
     NormalKnownVariance: ModelSpec(
         parameters={"mean": 0},
@@ -349,7 +345,7 @@ _SPECS: dict[type, ModelSpec] = {
         prior=_normal_prior,
         constants=_normal_constants,
         distribution=_sum_of(lambda pm, mean, deviation: pm.Normal.dist(mean, deviation)),
-        exact=_sum_is_exact(whole=False),
+        exact=_sum_is_exact,
     ),
     NormalUnknownVariance: ModelSpec(
         parameters={"mean": 0, "variance": 0},

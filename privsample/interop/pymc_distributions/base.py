@@ -111,20 +111,61 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
 
     @classmethod
     def model_constants(cls, model: Any) -> dict[str, Any]:
-        """Return the parameters of the distribution that the model of a release fixes, such as bounds."""
+        """Return the parameters of the distribution that the model of a release fixes, such as bounds.
+
+        Parameters
+        ----------
+        model : Model
+            The model of the release.
+
+        Returns
+        -------
+        dict of str to array
+            The parameters by name.
+        """
         del model
         return {}
 
     @classmethod
     def support_axes(cls, copies: int | None = None) -> int:
-        """Return the number of axes of one observation."""
+        """Return the number of axes of one observation.
+
+        Parameters
+        ----------
+        copies : int, optional
+            Number of copies of one statistic, along an axis of their own.
+
+        Returns
+        -------
+        int
+            The number of axes.
+        """
         return int(cls.rv_type.ndim_supp) + (copies is not None)
 
     @classmethod
     def created(
         cls, op: Any, parameters: Sequence[Any], *, shape: Any = None, size: Any = None, **settings: Any
     ) -> Any:
-        """Return the variable of this class of operations, of this shape or batch shape."""
+        """Return the variable of a class of operations.
+
+        Parameters
+        ----------
+        op : type
+            A subclass of NoisyRV.
+        parameters : sequence of tensor
+            The parameters, the scale of the noise last.
+        shape : tuple of int or tensor, optional
+            Shape of the variable.
+        size : tuple of int or tensor, optional
+            Batch shape of the variable.
+        **settings
+            What is not a tensor, `likelihood` among it.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         if unknown := sorted(settings.keys() & {"dims", "initval", "observed"}):
             raise TypeError(f"{cls.__name__}.dist takes no {unknown[0]}: it belongs to a variable of a model")
         if shape is not None and size is not None:
@@ -134,7 +175,22 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
 
     @classmethod
     def needs_latent(cls, tensors: Mapping[str, Any], noise: NoiseTensor, **options: Any) -> bool:
-        """Return whether the noise is normal in the log density only given latent variances of its own."""
+        """Return whether the noise is normal in the log density only given latent variances of its own.
+
+        Parameters
+        ----------
+        tensors : mapping of str to tensor
+            The parameters by name.
+        noise : NoiseTensor
+            The noise.
+        **options
+            Arguments of `dist` that are not tensors.
+
+        Returns
+        -------
+        bool
+            Whether latent variances are added to the model.
+        """
         del tensors, noise, options
         return False
 
@@ -151,7 +207,26 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Add the variable to the open model. `options` are arguments of `dist` that are not tensors."""
+        """Add the variable to the open model.
+
+        Parameters
+        ----------
+        name : str
+            Name of the variable.
+        parameters : mapping of str to tensor
+            The parameters by name; None for one that a release gives.
+        noise, noise_scale, observed, dims
+            As for the class.
+        options : mapping of str to object, optional
+            Arguments of `dist` that are not tensors.
+        **kwargs
+            Further arguments of PyMC's distributions.
+
+        Returns
+        -------
+        PyMC variable
+            The variable of the model.
+        """
         model = pm.Model.get_context(error_if_none=False)
         if model is None:
             raise TypeError(
@@ -214,7 +289,7 @@ def likelihood(variable: Any) -> str:
     --------
     >>> import privsample as ps
     >>> from privsample.pymc import NoisyCount, likelihood
-    >>> likelihood(NoisyCount.dist(n=100, p=0.3, noise=ps.LaplaceNoise(scale=2.0)))[:36]
+    >>> likelihood(NoisyCount.dist(n=100, p=0.3, noise=ps.LaplaceNoise(scale=2.0))).partition(",")[0]
     'exact: the hidden count is summed out'
     """
     stated = getattr(getattr(variable, "tag", None), "likelihood", None)

@@ -19,21 +19,16 @@ _GRIDS = (512, 64, 64)  # panels of the grids in which quantiles are located: 2e
 _NEAR = 1e-10  # share of the range at a bound in which a support that begins there must have probability
 _RULE = 16  # Gauss-Legendre points in a panel: they integrate e^(itx) over 20 radians to 1e-13
 PHASE = 16.0  # radians in a panel
-_INSIDE = 1e-7  # share of the inner interval at which the density at its ends is read
 
 
 class ClippedRecordTensor(NamedTuple):
     """One clipped record: the atom at the lower bound, the atom at the upper bound, then the points between.
 
-    `points` and `weights` are of shape (..., points); gradients pass through the weights only. `ends` are the ends of
-    the interval where the density is, and `density` its values there, each a pair; None for integer-valued records.
+    `points` and `weights` are of shape (..., points); gradients pass through the weights only.
     """
 
     points: Any
     weights: Any
-    ends: tuple[Any, Any] | None = None
-    density: tuple[Any, Any] | None = None
-    rule: Any = None
 
     @property
     def mean(self) -> Any:
@@ -123,10 +118,7 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any 
         low, high = pt.switch(at_low > 0, low, 0.0), pt.switch(at_high < 1, high, 0.0)
     weights = pt.concatenate(_alike(low, high, inner), axis=-1)
     points = disconnected_grad(pt.concatenate(_alike(lower, upper, x), axis=-1))
-    near = [disconnected_grad(first + (last - first) * share)[..., 0] for share in (_INSIDE, 1 - _INSIDE)]
-    core = [param[..., 0] for param in params]
-    density = tuple(pt.exp(log_density(op, at, core)) for at in near)
-    return ClippedRecordTensor(points, weights, (first[..., 0], last[..., 0]), density, rule)
+    return ClippedRecordTensor(points, weights)
 
 
 def _whole(op: Any, params: Any, lower: Any, upper: Any, width: Any) -> ClippedRecordTensor:

@@ -24,7 +24,7 @@ class NoisyCountRV(NoisyRV):
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, p = params
-        following, count = pt.random.binomial(n.astype("int64"), p, size=batch, rng=rng).owner.outputs
+        following, count = noises.sampled(pt.random.binomial, n.astype("int64"), p, size=batch, rng=rng)
         return following, _copied(count, settings["copies"])
 
     @classmethod
@@ -56,7 +56,7 @@ class NoisyPoissonRV(NoisyRV):
 
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
-        following, count = pt.random.poisson(params[0], size=batch, rng=rng).owner.outputs
+        following, count = noises.sampled(pt.random.poisson, params[0], size=batch, rng=rng)
         return following, _copied(count, settings["copies"])
 
     @classmethod
@@ -231,7 +231,30 @@ class NoisyCount(_CountDistribution):
         exact: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        p : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        copies : int, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         n, p = tensor_of("n", n), tensor_of("p", p)
         whole("n", n, 1)
         probability("p", p)
@@ -336,7 +359,28 @@ class NoisyPoisson(_CountDistribution):
         exact: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        mu : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        copies : int, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         mu = tensor_of("mu", mu)
         nonnegative("mu", mu)
         return cls._variable([mu], noise_tensor(noise, noise_scale), copies, exact, np.inf, kwargs)

@@ -33,7 +33,7 @@ class NoisyMomentsRV(NoisyRV):
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, mean, variance, bounds = params
         shape = pt.concatenate([pt.maximum(n.max(), 1).astype("int64")[None], pt.as_tensor(batch)])
-        following, records = pt.random.normal(mean, pt.sqrt(variance), size=shape, rng=rng).owner.outputs
+        following, records = noises.sampled(pt.random.normal, mean, pt.sqrt(variance), size=shape, rng=rng)
         u = _scaled(records, bounds[..., 0], bounds[..., 1])
         place = pt.shape_padright(pt.arange(shape[0]), u.type.ndim - 1)
         u = pt.switch(place < n, u, 0.0)
@@ -208,7 +208,30 @@ class NoisyMoments(NoisyDistribution):
     def dist(
         cls, n: Any, mean: Any, variance: Any, *, bounds: Any, noise: Any, noise_scale: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        mean : tensor or numbers
+            As for the class.
+        variance : tensor or numbers
+            As for the class.
+        bounds : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         n, mean, variance = tensor_of("n", n), tensor_of("mean", mean), tensor_of("variance", variance)
         bounds = tensor_of("bounds", bounds)
         whole("n", n, 1)

@@ -134,18 +134,18 @@ def variance(family: str, scale: Any) -> Any:
 def draw(family: str, scale: Any, size: Any, rng: Any) -> tuple[Any, Any]:
     """Return the next generator and independent draws of the noise, of batch shape `size`."""
     if family == "laplace":
-        return _drawn(pt.random.laplace(0.0, scale, size=size, rng=rng))
+        return _drawn(pt.random.laplace, 0.0, scale, size=size, rng=rng)
     if family == "gaussian":
-        return _drawn(pt.random.normal(0.0, scale, size=size, rng=rng))
+        return _drawn(pt.random.normal, 0.0, scale, size=size, rng=rng)
     if family == "discrete laplace":  # the difference of two geometric variables
         failure = -pt.expm1(-1.0 / scale)
-        between, first = _drawn(pt.random.geometric(failure, size=size, rng=rng))
-        last, second = _drawn(pt.random.geometric(failure, size=size, rng=between))
+        between, first = _drawn(pt.random.geometric, failure, size=size, rng=rng)
+        last, second = _drawn(pt.random.geometric, failure, size=size, rng=between)
         return last, first - second
     # The inverse of the distribution function on a table; for a large scale, a rounded normal variable, whose
     # distribution differs by less than 1 / (12 scale^2) in total variation.
-    between, wide = _drawn(pt.random.normal(0.0, scale, size=size, rng=rng))
-    last, uniform = _drawn(pt.random.uniform(0.0, 1.0, size=size, rng=between))
+    between, wide = _drawn(pt.random.normal, 0.0, scale, size=size, rng=rng)
+    last, uniform = _drawn(pt.random.uniform, 0.0, 1.0, size=size, rng=between)
     narrow = pt.minimum(scale, _TABLE)
     far = pt.ceil(_REACH * narrow.max()).astype("int64") + 1
     k = pt.arange(-far, far + 1).astype("float64")
@@ -177,8 +177,14 @@ def normal_plus_noise(family: str, off: Any, own: Any, scale: Any) -> Any:
     return pt.maximum(above, below) + pt.softplus(-abs(above - below)) - pt.log(4 * width)
 
 
-def _drawn(variable: Any) -> tuple[Any, Any]:
-    following, drawn = variable.owner.outputs
+def sampled(operation: Any, *params: Any, size: Any, rng: Any) -> tuple[Any, Any]:
+    """Return the next generator and draws of a random operation, in either generation of PyTensor."""
+    following, drawn = operation.make_node(rng, size, *params).outputs
+    return following, drawn
+
+
+def _drawn(operation: Any, *params: Any, size: Any, rng: Any) -> tuple[Any, Any]:
+    following, drawn = sampled(operation, *params, size=size, rng=rng)
     return following, drawn.astype("float64")
 
 

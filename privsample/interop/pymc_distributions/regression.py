@@ -16,7 +16,7 @@ from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tenso
 from privsample.interop.pymc_distributions.normal_moments import clipped_normal, clipped_product
 
 _WORDS = (
-    "the moments of n clipped records are taken to be normal, with exact means and with covariances to about 2 %; for "
+    "the moments of n clipped records are taken to be normal, with exact means and with covariances to 2 to 6 %; for "
     "fewer than about 30 records the products are not, and ps.infer is exact"
 )
 LIMIT = f"central limit: {_WORDS}"
@@ -37,7 +37,7 @@ class NoisyRegressionMomentsRV(NoisyRV):
         centre, root = _scaled(*params[1:], width=width)
         batch = pt.as_tensor(batch)
         shape = pt.concatenate([pt.maximum(n.max(), 1).astype("int64")[None], batch, [width + 1]])
-        following, unit = pt.random.normal(0.0, 1.0, size=shape, rng=rng).owner.outputs
+        following, unit = noises.sampled(pt.random.normal, 0.0, 1.0, size=shape, rng=rng)
         records = centre + (root * unit[..., None, :]).sum(-1)
         axes = unit.type.ndim - 2
         place = pt.shape_padright(pt.arange(shape[0]), axes)
@@ -197,10 +197,11 @@ class NoisyRegressionMoments(NoisyDistribution):
     Notes
     -----
     Bernstein and Sheldon 2019 (central limit). Kind: an approximation by the central limit theorem. The means of the
-    moments are those of clipped records, to 1e-8; their covariances are computed with 1024 quadrature nodes, to about
-    2 %. For fewer than about 30 records products are not normal: `privsample.infer` is exact for every n. Laplace noise
-    is normal noise given latent exponential variances; pointwise log likelihoods, such as those of `arviz.loo`, are
-    conditional on them. Drawing from the variable holds n records in memory.
+    moments are those of clipped records; their covariances are computed with 1024 quadrature nodes, with errors of 2 %
+    (two numbers) to 6 % (five numbers) of the standard deviations. For fewer than about 30 records products are not
+    normal: `privsample.infer` is exact for every n. Laplace noise is normal noise given latent exponential variances;
+    pointwise log likelihoods, such as those of `arviz.loo`, are conditional on them. Drawing from the variable holds n
+    records in memory.
 
     Examples
     --------
@@ -276,7 +277,38 @@ class NoisyRegressionMoments(NoisyDistribution):
         noise_scale: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        coefficients : tensor or numbers
+            As for the class.
+        intercept : tensor or numbers
+            As for the class.
+        variance : tensor or numbers
+            As for the class.
+        feature_mean : tensor or numbers
+            As for the class.
+        feature_root : tensor or numbers
+            As for the class.
+        feature_bounds : tensor or numbers
+            As for the class.
+        target_bounds : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         given: dict[str, Any] = {"n": n, "coefficients": coefficients, "intercept": intercept, "variance": variance}
         given |= {"feature_mean": feature_mean, "feature_root": feature_root}
         given |= {"feature_bounds": feature_bounds, "target_bounds": target_bounds}

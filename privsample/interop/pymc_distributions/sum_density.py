@@ -1,124 +1,106 @@
-"""The density of a sum of clipped records plus noise, by Fourier inversion, in PyTensor.
+"""The density of a sum of clipped records plus noise as an operation of PyTensor, with its gradient.
 
 docs/notes/clipping.md, step 7.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad
+from numba import njit
+from pytensor.gradient import DisconnectedType, disconnected_grad, grad_undefined
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-from privsample.interop.pymc_distributions.clipped_records import ClippedRecordTensor, batch_shape
+from privsample.interop.pymc_distributions import sum_kernel
 
-DEPTH = 32.0  # what is omitted is below e^-32 of the peak
-CUT = 8.5  # normal noise ends the integral at this many reciprocal standard deviations: e^-36
-_GEOMETRIC = np.concatenate([-(2.0 ** np.arange(20, -3, -1)), [0.0], 2.0 ** np.arange(-2, 21)])
-_LINEAR = np.arange(33) / 32
-_SMALL = 1e-30  # squared modulus of a characteristic function that counts as 0
-FLOOR = 1e-15  # relative to the integral of the modulus: rounding
-
-
-def normal_frequencies(n: Any, span: Any, deviation: Any) -> Any:
-    """Return the number of frequencies that suffice under normal noise, whatever the records (step 7b)."""
-    reach = DEPTH / 3 * span + ((DEPTH / 3 * span) ** 2 + DEPTH / 2 * n * span**2) ** 0.5
-    least = (n * span + reach - abs(n * span - reach)) / 2  # the minimum, for numbers and for tensors
-    return CUT / (2 * np.pi) * (least / deviation + 2 * CUT) + 2
+FEWEST_CELLS, MOST_CELLS, ALL_CELLS = 48, 256, 2048  # of the lattice, and n times the cells
 
 
-def normal_sum(y: Any, n: Any, record: ClippedRecordTensor, span: Any, deviation: Any, frequencies: Any) -> Any:
-    """Return the log density at y of the sum of n records plus N(0, deviation^2)."""
-    points = record.points
-    low, high = n * points[..., 0], n * points[..., 1]
-    fixed = disconnected_grad(record.weights)
-    square = disconnected_grad(deviation**2)
-    at = disconnected_grad(y)
-    least, most = (at - high) / square, (at - low) / square  # y - square * tilt is a possible sum
-    tilt = tilt_between(at, disconnected_grad(n), points, fixed, least, most, lambda t, to: square[to] * t)
-    log_mgf, mean, variance = tilted(points, fixed, tilt)
-    del log_mgf
-    reach = DEPTH / 3 * span + pt.sqrt((DEPTH / 3 * span) ** 2 + 2 * DEPTH * n * variance)
-    period = disconnected_grad(pt.minimum(n * span, reach) + 2 * CUT * deviation)
-    log_mgf, (real, imaginary), t = characteristic(record, tilt, mean, period, frequencies)
-    real, imaginary = power(real, imaginary, n[..., None])
-    phase = t * (n * mean - y + deviation**2 * tilt)[..., None]
-    values = (real * pt.cos(phase) - imaginary * pt.sin(phase)) * pt.exp(-0.5 * (deviation[..., None] * t) ** 2)
-    total = rule(values) / period
-    largest = disconnected_grad(rule(pt.exp(-0.5 * (deviation[..., None] * t) ** 2)) / period)
-    exponent = n * log_mgf - tilt * y + 0.5 * (deviation * tilt) ** 2
-    return exponent + pt.log(pt.maximum(total, FLOOR * largest))
+class SumDensity(Op):  # type: ignore[misc]
+    """Log densities of sums, and their derivatives by the weights of the record and by the sums.
 
+    The inputs are y, n and scale (groups,), points and weights (groups, points).
 
-def tilt_between(y: Any, n: Any, points: Any, weights: Any, least: Any, most: Any, noise: Any) -> Any:
-    """Return a tilt near the saddle point, between `least` and `most`; `noise` gives the slope of its log transform.
-
-    The slope of the exponent increases with the tilt: its sign is found on a geometric grid, then on a linear one.
+    Parameters
+    ----------
+    normal : bool
+        Whether the noise is normal; otherwise it is Laplace noise.
+    whole : bool
+        Whether records are whole numbers.
     """
-    zero = pt.zeros_like(least)
-    _, _, variance = tilted(points, weights, zero)
-    unit = 1 / pt.sqrt(n * variance + 1e-12 * (n * (points[..., 1] - points[..., 0])) ** 2)
-    grid = pt.clip(unit[..., None] * _GEOMETRIC, least[..., None], most[..., None])
-    for _ in range(2):
-        _, mean, _ = tilted(points[..., None, :], weights[..., None, :], grid)
-        slope = n[..., None] * mean + noise(grid, (..., None)) - y[..., None]
-        negative = pt.lt(slope, 0.0)
-        low = pt.maximum(pt.switch(negative, grid, -np.inf).max(-1), least)
-        high = pt.minimum(pt.switch(negative, np.inf, grid).min(-1), most)
-        grid = low[..., None] + (high - low)[..., None] * _LINEAR
-    return disconnected_grad((low + high) / 2)
+
+    __props__ = ("normal", "whole")
+
+    def __init__(self, *, normal: bool, whole: bool) -> None:
+        self.normal, self.whole = normal, whole
+
+    def make_node(self, *inputs: Any) -> Any:
+        """Return the application to these inputs."""
+        y, n, points, weights, scale = (pt.as_tensor_variable(each).astype("float64") for each in inputs)
+        return Apply(self, [y, n, points, weights, scale], [y.type(), weights.type(), y.type()])
+
+    def perform(self, _node: Any, inputs: Any, outputs: Any) -> None:
+        """Compute the densities."""
+        found = _compiled(self.normal, self.whole, njit)(*inputs)
+        for storage, value in zip(outputs, found, strict=True):
+            storage[0] = value
+
+    def infer_shape(self, _fgraph: Any, _node: Any, shapes: Any) -> Any:
+        """Return the shapes of the outputs."""
+        return [shapes[0], shapes[3], shapes[0]]
+
+    def connection_pattern(self, _node: Any) -> Any:
+        """Return which outputs have gradients by which inputs."""
+        return [[by, False, False] for by in (True, False, False, True, True)]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> Any:
+        """Return the gradient by y and by the weights; the scale of the noise has none."""
+        given = cotangents[0]
+        return [
+            given * outputs[2],
+            DisconnectedType()(),
+            DisconnectedType()(),
+            given[:, None] * outputs[1],
+            grad_undefined(self, 4, inputs[4], "the scale of the noise must be known where the density is exact"),
+        ]
+
+    L_op = pullback  # the name in PyTensor 2
 
 
-def tilted(points: Any, weights: Any, tilt: Any) -> tuple[Any, Any, Any]:
-    """Return log moment generating function, mean and variance under the tilt."""
-    exponent = tilt[..., None] * points
-    largest = disconnected_grad(pt.switch(weights > 0, exponent, -np.inf).max(-1, keepdims=True))
-    raised = weights * pt.exp(pt.minimum(exponent - largest, 0.0))
-    total = raised.sum(-1)
-    mean = (raised * points).sum(-1) / total
-    variance = (raised * (points - mean[..., None]) ** 2).sum(-1) / total
-    return pt.log(total) + largest[..., 0], mean, variance
+def sum_density(y: Any, n: Any, points: Any, weights: Any, scale: Any, *, normal: bool, whole: bool) -> Any:
+    """Return the log density at y of the sum of n records plus noise, elementwise over groups."""
+    core = weights.shape[-1]
+    batch = y + n + scale + weights[..., 0]
+    flat = [(pt.zeros_like(batch) + each).ravel() for each in (y, disconnected_grad(n.astype("float64")), scale)]
+    wide = [
+        (pt.zeros_like(batch)[..., None] + each).reshape((-1, core)) for each in (disconnected_grad(points), weights)
+    ]
+    found = SumDensity(normal=normal, whole=whole)(flat[0], flat[1], *wide, flat[2])[0]
+    return found.reshape(batch.shape, ndim=batch.ndim)
 
 
-def characteristic(record: Any, tilt: Any, mean: Any, period: Any, frequencies: Any) -> tuple[Any, Any, Any]:
-    """Return the log moment generating function at the tilt, and the centred characteristic function at 2 pi m / period.
-
-    Each of the frequencies m = a + width * b is a product of two rotations, so that few sines are needed.
-    """
-    log_mgf, _, _ = tilted(record.points, record.weights, tilt)
-    weights = record.weights * pt.exp(pt.minimum(tilt[..., None] * record.points - log_mgf[..., None], 700.0))
-    off = record.points - mean[..., None]
-    real, imaginary, t = rotations(weights, off, period, frequencies)
-    return log_mgf, (real, imaginary), t
+@register_funcify_default_op_cache_key(SumDensity)
+def _in_numba(op: SumDensity, **_kwargs: Any) -> Any:
+    return _compiled(op.normal, op.whole, numba_njit)
 
 
-def rotations(weights: Any, off: Any, period: Any, frequencies: Any) -> tuple[Any, Any, Any]:
-    """Return the sums of weights * cos(t off) and weights * sin(t off), and t = 2 pi m / period, shape (..., m)."""
-    width = pt.ceil(pt.sqrt(frequencies)).astype("int64")
-    step = disconnected_grad(2 * np.pi / period)[..., None, None]
-    angles = step * pt.arange(width)[:, None] * off[..., None, :]
-    c, s = pt.cos(angles), pt.sin(angles)
-    angles = angles * width
-    left = pt.concatenate([pt.cos(angles), pt.sin(angles)], axis=-2) * weights[..., None, :]
-    product = pt.matmul(left, pt.concatenate([c, s], axis=-2).swapaxes(-1, -2))
-    cc, cs = product[..., :width, :width], product[..., :width, width:]
-    sc, ss = product[..., width:, :width], product[..., width:, width:]
-    m = pt.arange(width * width)
-    t = step[..., 0] * m
-    shape = (*batch_shape(product, 2), width * width)
-    return (cc - ss).reshape(shape), (sc + cs).reshape(shape), t
+@cache
+def _compiled(normal: bool, whole: bool, compiler: Any) -> Any:
+    """Compile the loop over groups."""
+    density = sum_kernel.density
 
+    @compiler
+    def densities(y, n, points, weights, scale):  # type: ignore[no-untyped-def]
+        logs, slopes, by_y = np.empty(len(y)), np.empty(weights.shape), np.empty(len(y))
+        for i in range(len(y)):
+            if whole:
+                cells = int(points[i, 1] - points[i, 0])
+            else:
+                cells = min(max(int(ALL_CELLS / n[i]), FEWEST_CELLS), MOST_CELLS)
+            logs[i], by_y[i] = density(y[i], n[i], points[i], weights[i], scale[i], cells, normal, whole, slopes[i])
+        return logs, slopes, by_y
 
-def power(real: Any, imaginary: Any, n: Any) -> tuple[Any, Any]:
-    """Return the n-th power of a complex number, 0 for a modulus below 1e-15."""
-    square = real**2 + imaginary**2
-    zero = square < _SMALL
-    real, imaginary = pt.switch(zero, 1.0, real), pt.switch(zero, 0.0, imaginary)
-    modulus = pt.exp(0.5 * n * pt.log(real**2 + imaginary**2))
-    modulus = pt.switch(zero, pt.switch(n > 0, 0.0, 1.0), modulus)
-    angle = n * pt.arctan2(imaginary, real)
-    return modulus * pt.cos(angle), modulus * pt.sin(angle)
-
-
-def rule(values: Any) -> Any:
-    """The trapezoidal rule over both signs of the frequency: the value at 0, and twice all others."""
-    return 2 * values.sum(-1) - values[..., 0]
+    return densities

@@ -18,21 +18,21 @@ from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import whole
 from privsample.interop.pymc_distributions.clipped_records import PHASE, clipped_record, log_density, probability_below
-from privsample.interop.pymc_distributions.laplace_sum import RADIANS, laplace_frequencies, laplace_sum
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
-from privsample.interop.pymc_distributions.sum_density import CUT, normal_frequencies, normal_sum
+from privsample.interop.pymc_distributions.sum_density import FEWEST_CELLS, sum_density
+from privsample.interop.pymc_distributions.sum_kernel import CUT
 
-EXACT = "exact: Fourier inversion, with a relative error of at most 1e-6 for a smooth density of records"
-EXACT_WHOLE = "exact: Fourier inversion, with a relative error of at most 1e-9"
+EXACT = "exact: Fourier inversion, with a relative error of at most 1e-9"
+EXACT_LATTICE = "exact: Fourier inversion on a lattice, with a relative error of about 1e-4 (range / noise scale)^2"
 LIMIT = "central limit: a normal sum with the moments of clipped records, an error of about skewness / sqrt(n)"
-MOST_FREQUENCIES = 4096  # beyond, the central limit is used
-MOST_RECORDS = 1000  # with Laplace noise on sums of real numbers
+MOST_TERMS = 3072  # beyond, the central limit is used: n = 64 with Laplace noise on real records
 MOST_RATIO = 100.0  # largest range of a record in standard deviations of normal noise
+RADIANS = 128.0  # phase of a record that the panels resolve with Laplace noise
 _MEMORY = 1 << 27  # most records in memory in one draw of the statistics
 
 
 class NoisySumRV(NoisyRV):
-    """The sum of n clipped records plus noise; the parameters are n, lower, upper, those of the records, noise scale."""
+    """The sum of n clipped records plus noise, with parameters n, lower, upper, those of the records, noise scale."""
 
     extended_signature = "[rng],[size],(),(),(),()->[rng],()"  # and one more for each parameter of the records
     _print_name = ("NoisySum", "\\operatorname{NoisySum}")
@@ -73,29 +73,25 @@ class NoisySumRV(NoisyRV):
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         n, lower, upper, *own, scale = params
         family, op, integers = settings["family"], settings["records"], settings["whole"]
-        span = upper - lower
-        normal, exact = family.endswith("gaussian"), settings["exact"]
-        ratio = (CUT * span / scale).max() if normal else pt.as_tensor(RADIANS)
-        panels = pt.ceil(pt.maximum(ratio, RADIANS / 4) / PHASE).astype("int64") if exact else 8
+        span, normal, exact = upper - lower, family.endswith("gaussian"), settings["exact"]
+        ratio = (CUT * span / scale).max() if exact and normal else pt.as_tensor(RADIANS)
+        panels = pt.ceil(pt.maximum(ratio, RADIANS) / PHASE).astype("int64")
         record = clipped_record(op, own, lower, upper, panels=panels, whole=integers)
         if not exact:
             variance = pt.maximum(n * record.variance, 1e-300)
             return noises.normal_plus_noise(family, value - n * record.mean, variance, scale)
-        factor = 0.0
-        if family.startswith("discrete"):  # on whole numbers the continuous density times a constant
-            zero, continuous = pt.zeros_like(scale), family.removeprefix("discrete ")
-            factor = noises.log_density(family, zero, scale) - noises.log_density(continuous, zero, scale)
-            factor = pt.switch(pt.eq(value, pt.round(value)), factor, -np.inf)
-        frequencies = pt.ceil(_frequencies(n, span, scale, normal, integers)).max().astype("int64")
-        frequencies = Assert(_TOO_MANY)(frequencies, pt.le(frequencies, 4 * MOST_FREQUENCIES))
-        if normal:
-            return factor + normal_sum(value, n, record, span, scale, frequencies)
-        if not integers:
-            frequencies = Assert(_TOO_MANY)(frequencies, pt.le(n.max(), 4 * MOST_RECORDS))
-        return factor + laplace_sum(value, n, record, scale, frequencies)
+        cost = _terms(n, span, scale, normal=normal, whole=integers).max()
+        value = Assert(_TOO_MANY)(value, pt.le(cost, 4 * MOST_TERMS))
+        found = sum_density(value, n, record.points, record.weights, scale, normal=normal, whole=integers)
+        if not family.startswith("discrete"):
+            return found
+        # On whole numbers discrete noise is the continuous density times a constant.
+        zero, continuous = pt.zeros_like(scale), family.removeprefix("discrete ")
+        factor = noises.log_density(family, zero, scale) - noises.log_density(continuous, zero, scale)
+        return found + pt.switch(pt.eq(value, pt.round(value)), factor, -np.inf)
 
     @classmethod
-    def mean(cls, *params: Any, **settings: Any) -> Any:
+    def mean(cls, *params: Any, **_settings: Any) -> Any:
         n, lower, upper = params[:3]
         return n * (lower + upper) / 2
 
@@ -147,12 +143,12 @@ class NoisySum(NoisyDistribution):
     Notes
     -----
     The log density inverts the characteristic function of a clipped record, raised to the n-th power, along a contour
-    through the saddle point. The relative error is at most 1e-6, also far from the mean, if the density of records is
-    smooth. Kind: exact, for n up to 1000 with Laplace noise on real records, up to about 1e5 with Gaussian noise, and
-    while n * (upper - lower) <= 8000 with Laplace noise on whole numbers. Beyond, and with normal noise smaller than
-    1/100 of the range, the central limit with the moments of clipped records is used; `likelihood` tells which. Its
-    error is about skewness / sqrt(n). Drawing from the variable holds n records for each sum in memory. The derivation
-    is in docs/notes/clipping.md, step 7.
+    through the saddle point. Kind: exact, with a relative error of 1e-9 for whole records and for Gaussian noise, while
+    n (upper - lower) <= 3000 noise_std; and of about 1e-4 ((upper - lower) / scale)^2 (measured; at most twice that)
+    with Laplace noise on real records, for n <= 64. Beyond, and with Gaussian noise smaller than 1/100 of the range, the
+    central limit with the moments of clipped records is used; `likelihood` tells which. Its error is about
+    skewness / sqrt(n). The gradient does not include the scale of the noise. Drawing from the variable holds n records
+    for each sum in memory. The derivation is in docs/notes/clipping.md, step 7.
 
     Examples
     --------
@@ -164,7 +160,7 @@ class NoisySum(NoisyDistribution):
     ...     times = pm.Exponential.dist(rate)
     ...     y = NoisySum("y", 50, times, lower=0, upper=3, noise=ps.LaplaceNoise(scale=6.0), observed=31.5)
     >>> y.owner.op.likelihood
-    'exact: Fourier inversion, with a relative error of at most 1e-6 for a smooth density of records'
+    'exact: Fourier inversion on a lattice, with a relative error of about 1e-4 (range / noise scale)^2'
     """
 
     rv_type = NoisySumRV
@@ -218,7 +214,32 @@ class NoisySum(NoisyDistribution):
         exact: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the variable without a model."""
+        """Return the variable without a model.
+
+        Parameters
+        ----------
+        n : tensor or numbers
+            As for the class.
+        records : tensor or numbers
+            As for the class.
+        lower : tensor or numbers
+            As for the class.
+        upper : tensor or numbers
+            As for the class.
+        noise : Noise, sequence of Noise or str
+            As for the class.
+        noise_scale : float or tensor, optional
+            As for the class.
+        exact : bool, optional
+            As for the class.
+        **kwargs
+            Further arguments of PyMC's `dist`: `shape` or `size`.
+
+        Returns
+        -------
+        PyMC variable
+            The variable, which belongs to no model.
+        """
         op, own = record_of(records)
         n, lower, upper = tensor_of("n", n), tensor_of("lower", lower), tensor_of("upper", upper)
         given = noise_tensor(noise, noise_scale)
@@ -231,7 +252,7 @@ class NoisySum(NoisyDistribution):
             )
         if exact is None:
             exact = _is_affordable(n, lower, upper, given, integers)
-        words = LIMIT if not exact else EXACT_WHOLE if integers else EXACT
+        words = LIMIT if not exact else EXACT if integers or given.normal else EXACT_LATTICE
         settings = {"family": given.family, "records": op, "whole": integers, "exact": exact}
         return cls.created(NoisySumRV, [n, lower, upper, *own, given.scale], likelihood=words, **settings, **kwargs)
 
@@ -271,11 +292,11 @@ def _check_bounds(lower: Any, upper: Any, integers: bool) -> None:
         raise ValueError(f"lower must be below upper, got {low.tolist()} and {high.tolist()}")
 
 
-def _frequencies(n: Any, span: Any, scale: Any, normal: bool, integers: bool) -> Any:
-    """Return the number of frequencies that the inversion needs; of numbers or of tensors."""
+def _terms(n: Any, span: Any, scale: Any, *, normal: bool, whole: bool) -> Any:
+    """Return a measure of the cost of the exact density, of numbers or of tensors."""
     if normal:
-        return normal_frequencies(n, span, scale)
-    return n * span / 2 + 2 if integers else laplace_frequencies(n)
+        return n * span / scale + 2 * CUT
+    return n * span * ((span + 1) / FEWEST_CELLS) if whole else n * FEWEST_CELLS
 
 
 def _is_affordable(n: Any, lower: Any, upper: Any, noise: Any, integers: bool) -> bool:
@@ -288,9 +309,7 @@ def _is_affordable(n: Any, lower: Any, upper: Any, noise: Any, integers: bool) -
 
 def is_affordable(n: Any, low: Any, high: Any, *, family: str, scale: Any, integers: bool) -> bool:
     """Return whether the exact density of sums of n records within [low, high] has a bounded cost."""
-    span, normal = np.asarray(high - low), family.endswith("gaussian")
-    if normal and not integers and (span / scale).max() > MOST_RATIO:
+    span, normal = np.asarray(high - low, dtype=np.float64), family.endswith("gaussian")
+    if (normal and (span / scale).max() > MOST_RATIO) or (integers and span.max() > FEWEST_CELLS**2):
         return False
-    if not normal and not integers and np.max(n) > MOST_RECORDS:
-        return False
-    return bool(np.max(_frequencies(n, span, scale, normal, integers)) <= MOST_FREQUENCIES)
+    return bool(np.max(_terms(n, span, scale, normal=normal, whole=integers)) <= MOST_TERMS)
