@@ -89,19 +89,19 @@ def _noise(family: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyCount
+    from privsample.interop.pymc_distributions.counts import NoisyCount
 
     return NoisyCount.dist(given["n"], parameters["theta"], **_noise(family, given))
 
 
 def _total(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyPoisson
+    from privsample.interop.pymc_distributions.counts import NoisyPoisson
 
     return NoisyPoisson.dist(given["n"] * parameters["rate"], **_noise(family, given))
 
 
 def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyMultinomial
+    from privsample.interop.pymc_distributions.multinomial import NoisyMultinomial
 
     _, tensor = libraries("calibration by simulation")
     theta = tensor.specify_shape(parameters["theta"], (None, int(given["categories"])))
@@ -110,7 +110,7 @@ def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]
 
 def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
     def build(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-        from privsample.pymc import NoisySum
+        from privsample.interop.pymc_distributions.sums import NoisySum
 
         pm, _ = libraries("calibration by simulation")
         return NoisySum.dist(
@@ -125,14 +125,14 @@ def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moments(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyMoments
+    from privsample.interop.pymc_distributions.moments import NoisyMoments
 
     bounds = (given["lower"], given["upper"])
     return NoisyMoments.dist(given["n"], **parameters, bounds=bounds, **_noise(family, given))
 
 
 def _regression(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyRegressionMoments
+    from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments
 
     return NoisyRegressionMoments.dist(
         given["n"],
