@@ -4,6 +4,7 @@ Simulation-based calibration evaluates them for a thousand simulations side by s
 noise are inputs of each compiled graph, except where they are constants that decide whether the likelihood is exact.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -37,7 +38,13 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
     names = tuple(spec_of(type(model)).parameters)
     compiled = _compiled(type(model), noise.name, tuple({**of_model, **fixed}.items()), total=total)
     inputs = [np.asarray(number) for number in numbers.values()]
-    return lambda observed, parameters: compiled(observed, *inputs, *(parameters[name] for name in names))
+
+    def evaluate(observed: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba says at the first call that it does not cache the function
+            return np.asarray(compiled(observed, *inputs, *(parameters[name] for name in names)))
+
+    return evaluate
 
 
 @lru_cache(maxsize=8)
