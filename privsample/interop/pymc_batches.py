@@ -4,6 +4,7 @@ Simulation-based calibration evaluates them for a thousand simulations side by s
 noise are inputs of each compiled graph, except where they are constants that decide whether the likelihood is exact.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -37,7 +38,13 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
     names = tuple(spec_of(type(model)).parameters)
     compiled = _compiled(type(model), noise.name, tuple({**of_model, **fixed}.items()), total=total)
     inputs = [np.asarray(number) for number in numbers.values()]
-    return lambda observed, parameters: compiled(observed, *inputs, *(parameters[name] for name in names))
+
+    def evaluate(observed: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba says at the first call that it does not cache the function
+            return np.asarray(compiled(observed, *inputs, *(parameters[name] for name in names)))
+
+    return evaluate
 
 
 @lru_cache(maxsize=8)
@@ -89,19 +96,19 @@ def _noise(family: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _count(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyCount
+    from privsample.interop.pymc_distributions.counts import NoisyCount
 
     return NoisyCount.dist(given["n"], parameters["theta"], **_noise(family, given))
 
 
 def _total(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyPoisson
+    from privsample.interop.pymc_distributions.counts import NoisyPoisson
 
     return NoisyPoisson.dist(given["n"] * parameters["rate"], **_noise(family, given))
 
 
 def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyMultinomial
+    from privsample.interop.pymc_distributions.multinomial import NoisyMultinomial
 
     _, tensor = libraries("calibration by simulation")
     theta = tensor.specify_shape(parameters["theta"], (None, int(given["categories"])))
@@ -110,7 +117,7 @@ def _counts(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]
 
 def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
     def build(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-        from privsample.pymc import NoisySum
+        from privsample.interop.pymc_distributions.sums import NoisySum
 
         pm, _ = libraries("calibration by simulation")
         return NoisySum.dist(
@@ -125,14 +132,14 @@ def _sum(records: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _moments(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyMoments
+    from privsample.interop.pymc_distributions.moments import NoisyMoments
 
     bounds = (given["lower"], given["upper"])
     return NoisyMoments.dist(given["n"], **parameters, bounds=bounds, **_noise(family, given))
 
 
 def _regression(family: str, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-    from privsample.pymc import NoisyRegressionMoments
+    from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments
 
     return NoisyRegressionMoments.dist(
         given["n"],

@@ -1,4 +1,4 @@
-"""The machinery of calibration by simulation: chains that contain the truth, the exact test, and the simulated models."""
+"""The machinery of calibration by simulation: chains that contain the truth, the exact test, and simulated models."""
 
 import numpy as np
 import pytest

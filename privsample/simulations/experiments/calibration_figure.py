@@ -22,8 +22,8 @@ from privsample.simulations.experiments.calibration_uniformity import POINTS, ec
 
 COLOURS: Mapping[str, str] = {PYMC: BLUE, AWARE: GREEN, INFER: SKY, PLUG_IN: ORANGE, UNBOUNDED: "#CC79A7", NARROW: GREY}
 SHOWN = (  # model, n and epsilon of the empirical distribution functions
-    ("binary", 100, 1.0),
-    ("three categories", 100, 1.0),
+    ("binary", 100, 0.2),
+    ("Poisson counts", 100, 1.0),
     ("exponential times", 100, 1.0),
     ("normal, unknown variance", 100, 1.0),
 )
@@ -36,10 +36,10 @@ def plot(figure: Any, found: Sequence[Outcome]) -> None:
     left, right = top.subplots(1, 2)
     image = _matrix(left, [cell for cell in found if cell.method in TESTED], TESTED)
     _matrix(right, [cell for cell in found if cell.method in CONTROLS], CONTROLS)
-    left.set_title("inference of the library", loc="left")
-    right.set_title("controls, wrong on purpose", loc="left")
+    left.set_title("inference of the library (in cells: share of clipped records)", loc="left", fontsize=9)
+    right.set_title("controls, wrong on purpose", loc="left", fontsize=9)
     bar = top.colorbar(image, ax=(left, right), shrink=0.6, extend="max", ticks=(0, 2, 4, 6))
-    bar.set_label("−log₁₀ p of uniform ranks")
+    bar.set_label(f"−log₁₀ p of uniform ranks; orange: rejected at {LEVEL:g}")
     for axes, place in zip(bottom.subplots(1, len(SHOWN), sharey=True), SHOWN, strict=True):
         _differences(axes, [cell for cell in found if (cell.model, cell.records, cell.epsilon) == place])
     bottom.axes[0].set_ylabel("ECDF of ranks − uniform")
@@ -77,9 +77,11 @@ def _matrix(axes: Any, found: Sequence[Outcome], methods: Sequence[str]) -> Any:
     axes.tick_params(length=0)
     axes.grid(visible=False)
     sizes = [n for n, _ in places]
+    below = {"textcoords": "offset points", "annotation_clip": False}
     for n in dict.fromkeys(sizes):
         middle = float(np.mean([k for k, size in enumerate(sizes) if size == n]))
-        axes.text(middle, len(rows) + 0.5, f"n = {n:,}", ha="center", va="top", fontsize=8)
+        words = f"n = {n:,}"
+        axes.annotate(words, (middle, len(rows) - 0.5), (0, -18), fontsize=8, ha="center", va="top", **below)
     axes.set_xlabel("ε", loc="left", labelpad=-8)
     for k in range(1, len(places)):
         axes.axvline(k - 0.5, color="white", linewidth=2.5 if sizes[k] != sizes[k - 1] else 0.8)
