@@ -8,6 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray, check_memory, generator, one_of
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.inference.bisection import one_sided_end
 from privsample.inference.confidence_checks import (
@@ -28,6 +29,7 @@ from privsample.mechanisms.noise.statistics import PrivateStatistics
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.shown import one_line
 from privsample.plots import confidence as plots
+from privsample.plots.html import card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -436,6 +438,11 @@ class ConfidenceSet(Memo):
             return one_line("ConfidenceSet", self._ranges, f"level {self.level:g}", f"{self.simulations:,} simulations")
         except Exception:  # noqa: BLE001 - a repr must not raise
             return "ConfidenceSet(...)"
+
+    def _repr_html_(self) -> str:
+        account = getattr(self.release, "account", None)
+        rows = [("ranges", self._ranges), ("level", f"{self.level:g}"), ("method", self.method)]
+        return card("Confidence set", [*rows, *(account_rows(account, 1e-6) if account is not None else [])])
 
 
 def _equal_tails(test: RankTest, limits: tuple[float, float], side: Side) -> tuple[float, float] | None:

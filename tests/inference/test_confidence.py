@@ -396,6 +396,9 @@ def test_post_processing_costs_nothing_and_is_told():
     assert ps.privacy_statement(release.account, 1e-6) in text
     assert repr(found) == "ConfidenceSet(mean in [-9, 9]; level 0.95; 999 simulations)"
     assert found.release == ps.PrivateStatistics(release=release)
+    html = found._repr_html_()
+    assert "mean in [-9, 9]" in html
+    assert "epsilon" in html.lower()
     assert of(ps.PrivateStatistics(release=release), parameters={"mean": (-9, 9)}) == found
 
 
