@@ -1,9 +1,11 @@
 """Ends of sets of accepted numbers, by bisection between an accepted and a rejected number."""
 
 from collections.abc import Callable
+from math import copysign, sqrt
 
 _PRECISION = 2.0**-30  # of an end, relative to its size; a rejected number this close to an accepted one is returned
-_SMALL = 2.0**-40  # precision of an end near 0, relative to the range
+_SMALL = 2.0**-1000  # precision of an end at 0
+_WIDE = 1e3  # ratio from which two numbers are halved on the log scale: ranges may be much wider than sets
 _STEPS = 200
 
 
@@ -14,7 +16,7 @@ def rejected_end(accepts: Callable[[float], bool], inside: float, outside: float
     Theorem 2). The distance to the nearest accepted number is at most 2^-30 of the end, or `tolerance`.
     """
     for _ in range(_STEPS):
-        middle = inside / 2 + outside / 2
+        middle = _middle(inside, outside, least=tolerance)
         if abs(outside - inside) <= max(_PRECISION * abs(outside), tolerance):
             break
         if accepts(middle):
@@ -22,6 +24,16 @@ def rejected_end(accepts: Callable[[float], bool], inside: float, outside: float
         else:
             outside = middle
     return outside
+
+
+def _middle(one: float, other: float, *, least: float) -> float:
+    """A number between two: 0 if they have different signs, the geometric mean if their sizes are very different."""
+    small, large = sorted((abs(one), abs(other)))
+    if large <= _WIDE * max(small, least):
+        return one / 2 + other / 2
+    if one * copysign(1.0, other) < 0 and small > 0:
+        return 0.0
+    return copysign(sqrt(max(small, least)) * sqrt(large), one if abs(one) == large else other)
 
 
 def one_sided_end(accepts: Callable[[float], bool], low: float, high: float) -> float | None:
@@ -33,4 +45,4 @@ def one_sided_end(accepts: Callable[[float], bool], low: float, high: float) -> 
         return low
     if not accepts(high):
         return None
-    return rejected_end(accepts, high, low, tolerance=abs(high - low) * _SMALL)
+    return rejected_end(accepts, high, low, tolerance=_SMALL)

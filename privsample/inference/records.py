@@ -15,7 +15,7 @@ from privsample.inference.acceptance import NoiseAcceptance
 from privsample.inference.chains import Observation
 from privsample.inference.walks import Step
 
-STARTS = 64  # states simulated from the prior, one of which becomes the first
+STARTS = 32  # states simulated from the prior, and near the release, one of which becomes the first
 _SHIFTS = 3  # moves of the parameter with the records in each sweep
 
 
@@ -60,18 +60,27 @@ class ConjugateRecords(ABC):
         """The parameter at a real number, and the log of its derivative there."""
 
     def start(self, rng: np.random.Generator) -> None:
-        """Draw states from the prior, and choose one of them by the density of the noise."""
-        thetas = np.maximum(self.model.prior.sample(STARTS, rng), self.least)
-        if not thetas.max() <= self.most:
-            raise ValueError(
-                f"{self.model.parameter} must be below {self.most:g} under the prior, got {thetas.max():g}"
-            )
-        states = [self.simulate(float(theta), rng) for theta in thetas[: max(2, min(STARTS, 2_000_000 // self.n))]]
+        """Draw states from the prior and near the release, and choose one of them by the density of the noise."""
+        prior = np.maximum(self.model.prior.sample(STARTS, rng), self.least)
+        if not prior.max() <= self.most:
+            raise ValueError(f"{self.model.parameter} must be below {self.most:g} under the prior, got {prior.max():g}")
+        plug_in = np.clip([self._plug_in(rng) for _ in range(STARTS)], self.least, self.most)
+        thetas = np.column_stack([plug_in, prior]).ravel()
+        states = [self.simulate(float(theta), rng) for theta in thetas[: max(4, min(2 * STARTS, 2_000_000 // self.n))]]
         sums = np.array([self._clipped(x).sum() for x in states])
         chosen = choose_start(self.acceptance, sums[:, None], rng)
         self.theta, self.x = float(thetas[chosen]), states[chosen]
         self.contributions = self._clipped(self.x)
-        self.step = Step(max(float(np.std(self.unconstrain(thetas))), 1e-6))
+        self.step = Step(max(float(np.std(self.unconstrain(plug_in))), 1e-6))
+
+    def _plug_in(self, rng: np.random.Generator) -> float:
+        """A draw given the noisy sum with noise added once more, as if nothing had been clipped.
+
+        Draws from a prior that is much wider than the bounds have all records clipped: far from the release the density
+        of the noise is then flat, and a chain would not leave.
+        """
+        noisy = self.acceptance.observed.mean() + self.acceptance.noise.sample((), rng)
+        return float(self.model.posterior(self.model.feasible(noisy, self.n), self.n).sample(1, rng)[0])
 
     def _clipped(self, x: FloatArray) -> FloatArray:
         """The contributions of records to the statistic, shape (n, 1)."""

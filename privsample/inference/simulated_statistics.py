@@ -172,7 +172,9 @@ class PoissonSums(StatisticSimulator):
         """The sums, shape (count, 1)."""
         rate = float(theta["rate"])
         if not self._by_counts:
-            most = int(min(stats.poisson.ppf(base.max(), rate), self.upper))
+            # SciPy has no quantiles of means near 1e12 and beyond; the comparison is false for NaN
+            quantile = float(stats.poisson.ppf(base.max(), rate))
+            most = int(quantile) if quantile < self.upper else self.upper
             below = special.pdtr(np.arange(most), rate)
             return np.searchsorted(below, base, side="left").sum(axis=1, dtype=np.float64)[:, None]
         rest, total, reached = np.full(len(base), float(self.n)), np.zeros(len(base)), 1.0

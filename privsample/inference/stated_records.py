@@ -21,6 +21,8 @@ from privsample.inference.walks import LearnedWalk, Walk
 _STARTS = 32  # states simulated from the prior, one of which becomes the first
 _SHIFTS = 3  # moves of the parameters in each sweep, if there is only one way to move them
 _NUMBERS = 4_000_000  # records of all these states together, at most
+_NEAR, _HALVINGS = 4.0, 60  # scales of the noise between statistic and release at a good start; steps towards one
+_SHARES, _CONTINUOUS = (np.arange(2000) + 0.5) / 2000, 1e-6  # where quantiles are inverted, and how well at least
 Values = dict[str, FloatArray]
 
 
@@ -77,13 +79,24 @@ class StatedDistribution:
         from scipy import stats
 
         inner: Any = type(getattr(self.distribution, "dist", None))
-        return not issubclass(inner, stats.rv_continuous) or (
-            inner._ppf is not stats.rv_continuous._ppf and inner._cdf is not stats.rv_continuous._cdf
-        )
+        if issubclass(inner, stats.rv_continuous):
+            searched = inner._ppf is stats.rv_continuous._ppf or inner._cdf is stats.rv_continuous._cdf
+            return not searched and self._is_continuous
+        return self.integer_valued or self._is_continuous
+
+    @property
+    def _is_continuous(self) -> bool:
+        """False if some value has a probability of its own, 1/2000 or more: ranks would not be uniform there."""
+        with np.errstate(all="ignore"):
+            gaps = np.asarray(self.distribution.cdf(self.distribution.ppf(_SHARES))) - _SHARES
+        return not (np.abs(gaps) > _CONTINUOUS).any()  # NaN has an error message of its own
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw n records, shape (n,) or (n, columns). Raises ValueError for another shape or for NaN."""
-        drawn = self.distribution.rvs(size=n, random_state=rng)
+        try:
+            drawn = self.distribution.rvs(size=n, random_state=rng)
+        except ValueError as error:
+            raise ValueError(f"records cannot be drawn {self.where}: {error}") from error
         found = np.array(numbers_of(drawn, "rvs of the records"))  # a copy, because the chain changes it
         shape = (n,) if self.width is None else (n, self.width)
         if found.shape != shape:
@@ -134,6 +147,9 @@ class StatedDistribution:
         return f"at {shown}: restrict the prior to parameters that records takes"
 
 
+_Simulated = tuple[StatedDistribution, FloatArray, FloatArray]
+
+
 class StatedRecords:
     """A chain over parameters with stated priors and over n records of a stated distribution.
 
@@ -167,18 +183,18 @@ class StatedRecords:
     # The first state
 
     def start(self, rng: np.random.Generator) -> None:
-        """Draw states from the prior, and choose one of them by the density of the noise."""
+        """Draw states from the prior, or between such states, and choose one of them by the density of the noise."""
         count = max(2, min(_STARTS, _NUMBERS // self.n))
         drawn = [{name: each.draw(rng) for name, each in self.prior.items()} for _ in range(count)]
-        states = [self._distribution(values | self.coordinates.away_from_bounds(values)) for values in drawn]
-        simulated = [state.draw(self.n, rng) for state in states]
-        sums = np.array([self.contribution(x).sum(axis=0) for x in simulated])
-        chosen = choose_start(self.acceptance, sums, rng)
-        self.state, self.x = states[chosen], simulated[chosen]
-        self.contributions, self.log_prior = self.contribution(self.x), self._log_prior(self.state.values)
-        spreads = np.array([self.coordinates.unconstrain(state.values) for state in states])
+        states = [self._simulated(values | self.coordinates.away_from_bounds(values), rng) for values in drawn]
+        between, width = self._between(states, rng)
+        spreads = np.array([self.coordinates.unconstrain(state.values) for state, *_ in states])
         low, high = np.quantile(spreads, [0.25, 0.75], axis=0)
-        spread = np.maximum((high - low) / 1.35, 1e-6)
+        spread = np.maximum(np.minimum((high - low) / 1.35, width), 1e-6)
+        states += between
+        chosen = choose_start(self.acceptance, np.array([total for *_, total in states]), rng)
+        self.state, self.x, _ = states[chosen]
+        self.contributions, self.log_prior = self.contribution(self.x), self._log_prior(self.state.values)
         self.moves: dict[str, tuple[Callable[[StatedDistribution, np.random.Generator], Any], Walk]] = {}
         if self.state.has_density:
             self.state.log_likelihood(self.x)  # a first evaluation: its mistakes appear before sampling
@@ -190,12 +206,47 @@ class StatedRecords:
         if len(self.moves) < 2:
             self.moves["simulation"] = self._by_simulation, LearnedWalk(spread)
 
+    def _simulated(self, values: Values, rng: np.random.Generator) -> _Simulated:
+        """The distribution of records at these parameters, records, and their statistic."""
+        state = self._distribution(values)
+        x = state.draw(self.n, rng)
+        return state, x, self.contribution(x).sum(axis=0)
+
+    def _between(self, states: list[_Simulated], rng: np.random.Generator) -> tuple[list[_Simulated], FloatArray]:
+        """States between two with sums on either side of the release, by bisection, and the distance left between them.
+
+        Under a prior that is much wider than the bounds almost all draws have all records clipped. There the density of
+        the noise is flat, and a random walk would not find the release.
+        """
+        found: list[_Simulated] = []
+        gaps = np.array([total for *_, total in states]) - self.acceptance.observed.mean(axis=0)
+        near = _NEAR * self.acceptance.scale
+        width = np.full(len(self.coordinates.low), np.inf)
+        if gaps.shape[1] > 1 or not self.walked or np.abs(gaps).min() <= near:
+            return found, width
+        below, above = np.flatnonzero(gaps[:, 0] < 0), np.flatnonzero(gaps[:, 0] > 0)
+        if not (len(below) and len(above)):
+            return found, width
+        ends = [states[int(rng.choice(side))][0].values for side in (below, above)]
+        for _ in range(max(2, min(_HALVINGS, _NUMBERS // self.n))):
+            low, high = (self.coordinates.unconstrain(values) for values in ends)
+            width = np.abs(high - low)
+            values = ends[0] | self.coordinates.constrain((low + high) / 2)
+            if not self._log_prior(values) > -np.inf:
+                break
+            found.append(self._simulated(values, rng))
+            gap = float((found[-1][2] - self.acceptance.observed.mean(axis=0))[0])
+            if abs(gap) <= near:
+                break
+            ends[int(gap > 0)] = values
+        return found, width
+
     @property
     def description(self) -> str:
         """What the parameters are moved by."""
         if not self.state.has_density:
             return "exact: data augmentation with simulated records"
-        joint = "quantiles" if self.state.has_quantiles else "simulation"
+        joint = "quantiles" if "quantiles" in self.moves else "simulation"
         return f"exact: data augmentation with the density of records, and joint moves by their {joint}"
 
     # Sweeps

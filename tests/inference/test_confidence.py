@@ -158,6 +158,20 @@ def test_the_interval_is_the_set(model, data, name, limits):
         assert found.contains(**{name: end + inward * 1e-8 * abs(end)})
 
 
+@pytest.mark.parametrize("widest", [1e6, 1e12, 1e300])
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(ps.GammaExponential(2, 1, upper=3), "rate"), (ps.GammaPoisson(2, 1, upper=5), "rate"), (NORMAL, "mean")],
+)
+def test_ends_do_not_depend_on_the_range(model, name, widest):
+    """A range of 1e12 times the set has ends with as many digits as a narrow one."""
+    release = SimpleNamespace(model=model, n=N, noise=ps.LaplaceNoise(scale=2.0), observed=np.array([20.0]))
+    low = 0.0 if name == "rate" else -1.0
+    narrow = of(release, parameters={name: (low * 20, 20)}, simulations=199).interval(name)
+    wide = of(release, parameters={name: (low * widest, widest)}, simulations=199).interval(name)
+    assert wide == pytest.approx(narrow, rel=1e-8)
+
+
 @pytest.mark.parametrize(("model", "data", "name", "limits"), SCALARS)
 def test_one_sided_intervals_end_inside_two_sided_ones(model, data, name, limits):
     found = of(released(model, data), parameters={name: limits})

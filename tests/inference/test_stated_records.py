@@ -363,6 +363,70 @@ def test_densities_and_quantiles_that_are_no_numbers(rng):
         StatedRecords(observation, prior=priors, records=lambda mean: WrongQuantiles(mean, hidden=("isf",))).start(rng)
 
 
+class Counts:
+    """Poisson counts with quantiles, and with probabilities if `masses` is set."""
+
+    def __init__(self, rate, masses=False):
+        from scipy import special
+
+        self.rate, self.cdf = rate, lambda x: special.pdtr(x, rate)
+        if masses:
+            self.pmf = stats.poisson(rate).pmf
+            self.logpmf = stats.poisson(rate).logpmf
+
+    def rvs(self, size, random_state):
+        return random_state.poisson(self.rate, size).astype(float)
+
+    def ppf(self, q):
+        return stats.poisson.ppf(q, self.rate)
+
+
+class Inflated(Light):
+    """A normal distribution rounded up to 0: its density says nothing of the probability of 0."""
+
+    def _rvs(self, size, random_state):
+        return np.maximum(super()._rvs(size, random_state), 0.0)
+
+    def _cdf(self, x):
+        return np.where(x < 0, 0.0, super()._cdf(x))
+
+    def _ppf(self, q):
+        return np.maximum(super()._ppf(q), 0.0)
+
+
+def test_quantiles_of_single_values_are_not_used(rng):
+    """F(x) is no uniform number if x has a probability of its own: keeping it would not keep the posterior."""
+    assert not StatedDistribution(lambda: Counts(2.0), {}, None).has_quantiles
+    assert StatedDistribution(lambda: Counts(2.0, masses=True), {}, None).has_quantiles
+    assert not StatedDistribution(lambda: Inflated(0.5, hidden=("sf", "isf")), {}, None).has_quantiles
+    model, prior = ps.GammaPoisson(2, 1, upper=5), {"rate": stats.gamma(2)}
+    observation = Observation(model=model, n=8, noise=ps.LaplaceNoise(scale=2.0), observed=np.array([9.0]))
+    chain = StatedRecords(observation, prior=stated_priors(prior), records=Counts)
+    chain.start(rng)
+    assert set(chain.moves) == {"simulation"}
+    assert chain.description == "exact: data augmentation with simulated records"
+
+
+def test_chains_find_the_release_under_a_very_wide_prior(rng):
+    """Almost all of the prior has every record clipped, at either bound: no walk would come back from there."""
+    wide = stated_priors({"mean": stats.norm(0, 1e7)})
+    observation = Observation(model=NORMAL, n=40, noise=LAPLACE, observed=np.array([10.0]))
+    for _ in range(5):
+        chain = StatedRecords(observation, prior=wide, records=Light)
+        chain.start(rng)
+        assert abs(chain.contributions.sum() - 10.0) < 10
+        assert chain.moves["density"][1].root[0, 0] < 1e3
+    only_simulated = stated_priors({"mean": LightPrior(hidden=("logpdf",))})
+    chain = StatedRecords(observation, prior=only_simulated, records=Light)
+    chain.start(rng)
+    assert abs(chain.state.values["mean"]) < 5
+
+
+def test_records_that_cannot_be_drawn(rng):
+    with pytest.raises(ValueError, match=r"records cannot be drawn at mean=-0.5: restrict the prior .*: Domain error"):
+        StatedDistribution(lambda mean: stats.expon(scale=mean), {"mean": np.asarray(-0.5)}, None).draw(4, rng)
+
+
 def test_distributions_of_the_library_are_records(rng):
     one = StatedDistribution(lambda mean: ps.Normal(mean, 1), {"mean": np.asarray(0.5)}, None)
     assert one.has_density
