@@ -1,7 +1,7 @@
 # The public names, listed once, one line for each: type checkers read this file, and so does __init__.py when imported.
 # A new public name needs one more line of the form "from home import Name as Name" here, and nothing elsewhere.
 
-from privsample import pymc
+from privsample import pymc as pymc
 from privsample._registry import load_extensions as load_extensions
 from privsample._registry import register as register
 from privsample.accounting.assumptions import Assumption as Assumption

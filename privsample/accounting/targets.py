@@ -202,7 +202,8 @@ def check_target(target: object) -> Target:
     match target:
         case (float() | int() as epsilon, float() | int() as delta):
             raise TypeError(
-                f"target must be {expected}, got {type(target).__name__}: write ps.DP(epsilon={epsilon!r}, delta={delta!r})"
+                f"target must be {expected}, got {type(target).__name__}: "
+                f"write ps.DP(epsilon={epsilon!r}, delta={delta!r})"
             )
         case _:
             raise TypeError(f"target must be {expected}, got {type(target).__name__}")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
+from privsample._compiled import compiled
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -149,13 +150,3 @@ def _offer(
 def _compiled_offer() -> Callable[..., Any]:
     """The compiled loop; the compiled code is kept on disk where Numba finds a folder that it may write to."""
     return compiled(_offer)
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function by Numba without the interpreter's lock, and cache it on disk where that is possible."""
-    from numba import njit
-
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # no folder to write to
-        return njit(nogil=True)(function)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample.inference.acceptance import compiled
+from privsample._compiled import compiled
 
 Counts = NDArray[np.int64]
 BLOCK, PAIR, RESIZE, WALK = 0, 1, 2, 3

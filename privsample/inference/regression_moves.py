@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.inference.acceptance import compiled
+from privsample._compiled import compiled
 from privsample.inference.regression_records import gram, noise_ratio, statistic, unclipped_statistic
 
 _LARGEST_LOG = 300.0  # of a scale; the squares of what lies beyond would overflow

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.inference.acceptance import compiled
+from privsample._compiled import compiled
 
 
 @compiled

@@ -36,7 +36,8 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
     numbers = {"n": float(n), "scale": noise.scale_parameter}
     fixed = {} if total else {name: numbers[name] for name in _CONSTANTS.get(type(model), ())}
     names = tuple(spec_of(type(model)).parameters)
-    compiled = _compiled(type(model), noise.name, tuple({**of_model, **fixed}.items()), total=total)
+    kind: Any = type(model)
+    compiled = _compiled(kind, noise.name, tuple({**of_model, **fixed}.items()), total=total)
     inputs = [np.asarray(number) for number in numbers.values()]
 
     def evaluate(observed: FloatArray, parameters: Mapping[str, FloatArray]) -> FloatArray:
@@ -49,7 +50,7 @@ def batch_likelihood(model: Any, n: int, noise: Noise, *, total: bool = False) -
 
 @lru_cache(maxsize=8)
 def _compiled(
-    kind: type, family: str, fixed: tuple[tuple[str, float], ...], *, total: bool
+    kind: Any, family: str, fixed: tuple[tuple[str, float], ...], *, total: bool
 ) -> Callable[..., FloatArray]:
     pm, tensor = libraries("calibration by simulation")
     import pytensor

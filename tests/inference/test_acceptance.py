@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 import privsample as ps
+from privsample._compiled import compiled
 from privsample.inference import acceptance as module
-from privsample.inference.acceptance import NoiseAcceptance, compiled
+from privsample.inference.acceptance import NoiseAcceptance
 from tests.inference.noises import OwnLogistic
 
 NOISES = [

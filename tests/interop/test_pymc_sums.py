@@ -56,7 +56,7 @@ def test_counts_with_discrete_laplace_noise(mean, n, upper, q, y, mass):
 
 
 CASES = [
-    (lambda a: pm.Exponential.dist(a), lambda a, low, high: ClippedExponential(rate=a, upper=high), 0.0, 3.0),
+    (pm.Exponential.dist, lambda a, low, high: ClippedExponential(rate=a, upper=high), 0.0, 3.0),
     (
         lambda a: pm.Normal.dist(a, 1.2),
         lambda a, low, high: ClippedNormal(mean=a, deviation=1.2, bounds=(low, high)),
@@ -69,7 +69,7 @@ CASES = [
         -1.0,
         2.0,
     ),
-    (lambda a: pm.Poisson.dist(a), lambda a, low, high: ClippedPoisson(mean=a, upper=int(high)), 0.0, 4.0),
+    (pm.Poisson.dist, lambda a, low, high: ClippedPoisson(mean=a, upper=int(high)), 0.0, 4.0),
 ]
 
 
@@ -92,7 +92,7 @@ def test_the_density_of_the_library_at_any_distance(records, clipped, low, high,
                 for n, x in zip(sizes, seen, strict=True)
             ]
             error = 2e-4 * (3 / 1.5) ** 2 if noise.name == "laplace" and not whole else 1e-9
-            assert compute(at, seen) == pytest.approx(due, rel=1e-4 if min(due) < -500 else 1e-9, abs=error)
+            assert compute(at, seen) == pytest.approx(due, rel=1e-4 if min(due) < -50 else 1e-9, abs=error)
 
 
 def test_other_distributions_by_brute_force():
@@ -130,9 +130,7 @@ def test_the_central_limit_beyond_many_records():
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize(
-    "records", [pm.Normal.dist, lambda a, b: pm.LogNormal.dist(a, b), lambda a, b: pm.Exponential.dist(b)]
-)
+@pytest.mark.parametrize("records", [pm.Normal.dist, pm.LogNormal.dist, lambda a, b: pm.Exponential.dist(b)])
 def test_value_and_gradient_are_finite_at_extreme_parameters(records, noise):
     a, b, y = pt.dscalars("a", "b", "y")
     variable = NoisySum.dist(5, records(a, b), lower=-1, upper=2, noise=noise, noise_scale=2.0)
@@ -225,9 +223,10 @@ def test_bad_input_is_refused_before_compilation(changed, error, message):
 
 
 def test_a_variable_of_the_model_is_no_record():
-    with pm.Model(), pytest.raises(TypeError, match="use .dist"):
+    with pm.Model():
         x = pm.Normal("x")
-        NoisySum("y", 5, x, lower=0, upper=1, noise=ps.LaplaceNoise(scale=1.0))
+        with pytest.raises(TypeError, match=r"use \.dist"):
+            NoisySum("y", 5, x, lower=0, upper=1, noise=ps.LaplaceNoise(scale=1.0))
 
 
 def test_draws_that_need_too_much_memory_are_refused(monkeypatch):

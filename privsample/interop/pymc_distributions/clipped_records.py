@@ -94,12 +94,12 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any 
         return disconnected_grad(probability_below(op, x, fixed))
 
     edges = _closed_edges(op, fixed)
+    at_low, at_high = below(lower), below(upper)
     closed = edges is not None
     if closed:
         ends = pt.clip(edges, lower, upper)
         first, last = ends[..., 0][..., None], ends[..., -1][..., None]
     else:
-        at_low, at_high = below(lower), below(upper)
         edges, first, last = _quantiles(below, lower, upper, at_low, at_high)
     steps = pt.arange(panels + 1) / panels
     edges = pt.concatenate([pt.clip(edges, first, last), first + (last - first) * steps], axis=-1)

@@ -1,4 +1,4 @@
-"""Noisy first and second moments of clipped normal records, as a PyMC distribution. docs/notes/moments.md, section 4."""
+"""Noisy moments of clipped normal records, as a PyMC distribution. docs/notes/moments.md, section 4."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class NoisyMomentsRV(NoisyRV):
     _print_name = ("NoisyMoments", "\\operatorname{NoisyMoments}")
 
     @classmethod
-    def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
+    def hidden(cls, rng: Any, batch: Any, *params: Any, **_settings: Any) -> tuple[Any, Any]:
         n, mean, variance, bounds = params
         shape = pt.concatenate([pt.maximum(n.max(), 1).astype("int64")[None], pt.as_tensor(batch)])
         following, records = noises.sampled(pt.random.normal, mean, pt.sqrt(variance), size=shape, rng=rng)
@@ -50,7 +50,7 @@ class NoisyMomentsRV(NoisyRV):
         return density(off, variances, n * covariance[1], scale, settings["family"])
 
     @classmethod
-    def mean(cls, *params: Any, **settings: Any) -> Any:
+    def mean(cls, *params: Any, **_settings: Any) -> Any:
         n, mean, variance, bounds = params[:4]
         first, second, _ = _moments(mean, variance, bounds)
         return pt.stack([n * first, n * second], axis=-1)

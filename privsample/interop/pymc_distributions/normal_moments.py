@@ -1,4 +1,4 @@
-"""Moments of clipped normal numbers in PyTensor, by Gauss-Legendre rules between the kinks. docs/notes/moments.md, 4."""
+"""Moments of clipped normal numbers, by Gauss-Legendre rules between the kinks. docs/notes/moments.md, section 4."""
 
 from typing import Any
 

@@ -128,11 +128,14 @@ def _means(centre: Any, root: Any, columns: int) -> Any:
     ends = pt.zeros_like(correlation) + radius
     both = clipped_product(means, deviations, correlation, (-ends, -ends), (ends, ends))
     first, second = (at[1:] for at in np.triu_indices(columns + 1))
-    order = {(0, j): j - 1 for j in range(1, columns + 1)} | {(j, j): columns + j - 1 for j in range(1, columns + 1)}
-    order |= {
-        (i + 1, j + 1): 2 * columns + k for k, (i, j) in enumerate(zip(*np.triu_indices(columns, 1), strict=True))
+    order: dict[tuple[int, int], int] = {(0, j): j - 1 for j in range(1, columns + 1)} | {
+        (j, j): columns + j - 1 for j in range(1, columns + 1)
     }
-    matrix = np.eye(_size(columns))[[order[i, j] for i, j in zip(first, second, strict=True)]].T
+    order |= {
+        (i + 1, j + 1): 2 * columns + k
+        for k, (i, j) in enumerate(zip(*(at.tolist() for at in np.triu_indices(columns, 1)), strict=True))
+    }
+    matrix = np.eye(_size(columns))[[order[i, j] for i, j in zip(first.tolist(), second.tolist(), strict=True)]].T
     return pt.matmul(pt.concatenate([*alone, both], axis=-1), matrix)
 
 
@@ -150,8 +153,8 @@ def nodes(width: int) -> FloatArray:
 class NoisyRegressionMoments(NoisyDistribution):
     r"""Noisy second moments of clipped features and target of a linear regression.
 
-    Features are normal, :math:`x \sim N(m, R R')`, and the target is :math:`t = \beta' x + \alpha + \sqrt{v} z`. Each of
-    the d = features + 1 numbers is clipped to public bounds and scaled from them to
+    Features are normal, :math:`x \sim N(m, R R')`, and the target is :math:`t = \beta' x + \alpha + \sqrt{v} z`. Each
+    of the d = features + 1 numbers is clipped to public bounds and scaled from them to
     :math:`s_i \in [-1/\sqrt d, 1/\sqrt d]`. The statistic holds the sums over the records of :math:`s_i`,
     :math:`s_i s_j` (i < j) and :math:`s_i^2 / \sqrt 2`, row by row of the upper triangle, plus noise.
 
@@ -235,6 +238,7 @@ class NoisyRegressionMoments(NoisyDistribution):
     @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the noise has Laplace tails."""
+        del tensors, options
         return not noise.normal
 
     def __new__(
@@ -321,8 +325,8 @@ class NoisyRegressionMoments(NoisyDistribution):
         own = noise_tensor(noise, noise_scale)
         if not own.normal:
             raise ValueError(
-                f"{own.family} noise on several moments is normal noise given latent variances, which belong to a model: "
-                "write NoisyRegressionMoments(name, ...) inside `with pm.Model():`, or use Gaussian noise"
+                f"{own.family} noise on several moments is normal noise given latent variances, which belong to a "
+                "model: write NoisyRegressionMoments(name, ...) inside `with pm.Model():`, or use Gaussian noise"
             )
         scale = one_for_each(own.scale, _size(width + 1))
         latent = scale.owner is not None and own.known is None

@@ -82,7 +82,7 @@ def sum_density(y: Any, n: Any, points: Any, weights: Any, scale: Any, *, normal
     return found.reshape(batch.shape, ndim=batch.ndim)
 
 
-@register_funcify_default_op_cache_key(SumDensity)
+@register_funcify_default_op_cache_key(SumDensity)  # type: ignore[untyped-decorator]
 def _in_numba(op: SumDensity, **_kwargs: Any) -> Any:
     return _compiled(op.normal, op.whole, numba_njit)
 

@@ -3,20 +3,15 @@
 docs/notes/clipping.md, step 7.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
 from privsample._checks import FloatArray
+from privsample._compiled import compiled
 
 CUT = 8.6  # normal noise ends the integral at this many reciprocal standard deviations: e^-37
 _ROUNDS = 60  # bisections of the tilt
 _PAD = 12.0  # e^-29 of the probability lies further beyond
 _WIDEST = 600.0  # largest exponent of one record under a tilt
-
-
-compiled: Any = njit(cache=False)
 
 
 @compiled
@@ -51,7 +46,40 @@ def density(
     log_noise = _log_noise(tilt, place, b, last, normal)
     exponent = n * (np.log(total_mass) + peak) + log_noise + tilt * pad
 
-    # The trapezoidal rule, up to the cut or around the circle.
+    by_mass = np.zeros(len(nodes))
+    total, by_y = _inverted(n, nodes, raised, tilt, log_noise, pad, place, b, last, normal, split, by_mass)
+    total = max(total, 1e-300)
+    by_mass *= n / total_mass / total * factors
+    slope[0], slope[1] = by_mass[0], by_mass[1]
+    for k in range(2, len(points)):
+        if split:
+            at = (points[k] - low) / width
+            j = min(max(int(at), 0), cells - 1)
+            slope[k] = by_mass[2 + j] * (1 + j - at) + by_mass[3 + j] * (at - j)
+        else:
+            slope[k] = by_mass[k]
+    return exponent + np.log(total) - np.log(width), by_y / total / width
+
+
+@compiled
+def _inverted(
+    n: float,
+    nodes: FloatArray,
+    raised: FloatArray,
+    tilt: float,
+    log_noise: float,
+    pad: float,
+    place: float,
+    b: float,
+    last: float,
+    normal: bool,
+    split: bool,
+    by_mass: FloatArray,
+) -> tuple[float, float]:
+    """Return the trapezoidal rule, up to the cut or around the circle, and its derivative by the place.
+
+    `by_mass` is filled with derivatives by the masses, without their factors.
+    """
     if normal:
         size = last + 2 * CUT * b
         terms = int(size * CUT / (2 * np.pi * b)) + 2
@@ -59,7 +87,6 @@ def density(
         size = last + 1 + last % 2  # odd, so that no frequency is its own negative
         terms = int(size - 1) // 2 + 1
     total, by_y = 0.0, 0.0
-    by_mass = np.zeros(len(nodes))
     turns = np.ones(len(nodes), dtype=np.complex128)
     steps = np.exp(2j * np.pi / size * nodes)
     for m in range(terms):
@@ -86,17 +113,8 @@ def density(
             turns[k] *= steps[k]
         turns[0] *= steps[0]
         turns[1] *= steps[1]
-    total = max(total, 1e-300)
-    by_mass *= n / total_mass / total * factors
-    slope[0], slope[1] = by_mass[0], by_mass[1]
-    for k in range(2, len(points)):
-        if split:
-            at = (points[k] - low) / width
-            j = min(max(int(at), 0), cells - 1)
-            slope[k] = by_mass[2 + j] * (1 + j - at) + by_mass[3 + j] * (at - j)
-        else:
-            slope[k] = by_mass[k]
-    return exponent + np.log(total / size) - np.log(width), by_y / total / width
+    by_mass /= size
+    return total / size, by_y / size
 
 
 @compiled

@@ -145,7 +145,7 @@ class NoisySum(NoisyDistribution):
     The log density inverts the characteristic function of a clipped record, raised to the n-th power, along a contour
     through the saddle point. Kind: exact, with a relative error of 1e-9 for whole records and for Gaussian noise, while
     n (upper - lower) <= 3000 noise_std; and of about 1e-4 ((upper - lower) / scale)^2 (measured; at most twice that)
-    with Laplace noise on real records, for n <= 64. Beyond, and with Gaussian noise smaller than 1/100 of the range, the
+    with Laplace noise on real records, for n <= 64. Beyond, and with Gaussian noise below 1/100 of the range, the
     central limit with the moments of clipped records is used; `likelihood` tells which. Its error is about
     skewness / sqrt(n). The gradient does not include the scale of the noise. Drawing from the variable holds n records
     for each sum in memory. The derivation is in docs/notes/clipping.md, step 7.
@@ -259,7 +259,7 @@ class NoisySum(NoisyDistribution):
 
 def record_of(records: Any) -> tuple[Any, Sequence[Any]]:
     """Return the operation and the parameters of a record's distribution. Raises TypeError or ValueError."""
-    node = getattr(records, "owner", None)
+    node: Any = getattr(records, "owner", None)
     op = getattr(node, "op", None)
     wanted = "records must be the distribution of one record, such as pm.Normal.dist(mu, sigma)"
     if not isinstance(op, RandomVariable):

@@ -71,13 +71,14 @@ class Cell(NamedTuple):
         """The function that ranks true parameters under this method."""
         if self.method == UNBOUNDED:  # the likelihood of the same records with bounds that clip none
             return partial(likelihood_ranks, assumed=self.case.model(UNCLIPPED))
-        return {
+        ranks: dict[str, Ranks] = {
             PYMC: likelihood_ranks,
             AWARE: noise_aware_ranks,
             INFER: infer_ranks,
             PLUG_IN: plug_in_ranks,
             NARROW: partial(likelihood_ranks, noise_factor=0.8),
-        }[self.method]
+        }
+        return ranks[self.method]
 
     def run(self, simulations: int, seed: int) -> dict[str, Any]:
         """Simulate, rank and count; every method sees the same simulations of a setting."""

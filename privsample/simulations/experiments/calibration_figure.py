@@ -43,7 +43,7 @@ def plot(figure: Any, found: Sequence[Outcome]) -> None:
     for axes, place in zip(bottom.subplots(1, len(SHOWN), sharey=True), SHOWN, strict=True):
         _differences(axes, [cell for cell in found if (cell.model, cell.records, cell.epsilon) == place])
     bottom.axes[0].set_ylabel("ECDF of ranks − uniform")
-    handles = {}
+    handles: dict[Any, Any] = {}
     for axes in bottom.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     bottom.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)

@@ -4,6 +4,7 @@ docs/notes/calibration.md, sections 1 and 2.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -71,10 +72,11 @@ def noise_aware_ranks(
     del rng
     true = ranked(case.parameters(mechanism.model, simulations.scores))[:, 0]
     model, n, noise = mechanism.model, mechanism.n, mechanism.distribution
-    found = []
+    found: list[float] = []
     for theta, seen in zip(true, simulations.released, strict=True):
-        posterior = model.noise_aware(n, noise, seen[None]).distribution
-        found.append(float(getattr(posterior, "share", posterior).below(np.asarray(theta))))
+        posterior: Any = model.noise_aware(n, noise, seen[None]).distribution
+        share: Any = getattr(posterior, "share", posterior)
+        found.append(float(share.below(np.asarray(theta))))
     return np.array(found)[:, None]
 
 
@@ -99,7 +101,7 @@ def infer_ranks(
     """Ranks among draws of the chains of `infer`, one from its own start for each simulation, thinned."""
     make_chain = chain_of(type(mechanism.model))
     parameters = case.parameters(mechanism.model, simulations.scores)
-    given = {"model": mechanism.model, "n": mechanism.n, "noise": mechanism.distribution}
+    given: dict[str, Any] = {"model": mechanism.model, "n": mechanism.n, "noise": mechanism.distribution}
     drawn = np.empty((len(simulations.scores), KEPT, ranked(parameters).shape[1]))
     for own, seen in zip(drawn, simulations.released, strict=True):
         chain = make_chain(Observation(**given, observed=seen[None]))

@@ -72,6 +72,7 @@ def _exceeded(pointwise: float, size: int) -> float:
         if most < least:
             return 1.0
         reached = np.convolve(chance, steps[: most - start + 1])
-        chance, start = reached[max(least - start, 0) : most - start + 1], max(least, start)
+        chance = reached[max(least - start, 0) : most - start + 1]
+        start = int(max(least, start))
     inside = float(chance[-1] / stats.poisson.pmf(size, size))
     return min(max(1.0 - inside, 0.0), union)

@@ -1,0 +1,14 @@
+"""Functions compiled by Numba, which PyTensor brings."""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function without the interpreter's lock, and cache it on disk where that is possible."""
+    from numba import njit
+
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no folder to write to
+        return njit(nogil=True)(function)
