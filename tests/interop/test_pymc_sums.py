@@ -92,7 +92,9 @@ def test_the_density_of_the_library_at_any_distance(records, clipped, low, high,
                 for n, x in zip(sizes, seen, strict=True)
             ]
             error = 2e-4 * (3 / 1.5) ** 2 if noise.name == "laplace" and not whole else 1e-9
-            assert compute(at, seen) == pytest.approx(due, rel=1e-4 if min(due) < -50 else 1e-9, abs=error)
+            found, near = compute(at, seen), np.array(due) > -200
+            assert np.isfinite(found).all()
+            assert found[near] == pytest.approx(np.array(due)[near], abs=error)
 
 
 def test_other_distributions_by_brute_force():
