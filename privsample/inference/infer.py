@@ -231,6 +231,7 @@ def _posterior(
     }
     with warnings.catch_warnings():  # diagnostics of a few draws are NaN
         warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.filterwarnings("ignore", "More chains", UserWarning)  # ArviZ asks whether the axes are in order
         figures = summary(PosteriorDraws(method=description, **given).to_arviz())
     worst, least = float(figures["r_hat"].astype(float).max()), float(figures["ess_bulk"].astype(float).min())
     text = (
