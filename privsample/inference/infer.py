@@ -210,7 +210,10 @@ def _chain_of(kind: type) -> ChainFactory:
     found = _CHAINS.get(kind)
     if found is None:
         known = ", ".join(each.__name__ for each in _CHAINS)
-        raise TypeError(f"infer needs a release of one of the models {known}, got {kind.__name__}: see register_chain")
+        raise TypeError(
+            f"infer needs a release of one of the models {known}, got {kind.__name__}: give prior, a mapping, and "
+            "records, or see register_chain"
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from privsample.inference.chains import Observation
 
 _ROUNDS = 4  # rounds of joint moves of parameters and records in a sweep
 _ROOT_ROUNDS = 3  # moves of the features' root in a sweep
-_TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance in many dimensions and in one
+_TARGET, _TARGET_ONE = 0.25, 0.44  # acceptance of steps in many dimensions; in one, and of rounds
 _LEARNING, _LEARNING_EVERY = 40, 10  # sweeps before the covariance shapes proposals, and between its changes
 _LARGEST_EFFECT = 3.0  # clipping only shrinks; larger entries come from nearly singular parameters
 _DIFFERENCE = 1e-3  # of a coordinate, for derivatives that shape proposals only
@@ -69,6 +69,7 @@ class RegressionChain:
         self.records: FloatArray = np.zeros((self.n, width + 1))
         self._root_steps = np.full((width, width), 1.0 / max(self.n, 1) ** 0.5)
         size, self._sweeps = self._dimensions, 0
+        self._inner = self._most_inner = 20.0 + 4 * size  # steps on the surrogate in a round; fewer if it fits badly
         self._scales = np.ones(4)  # of proposals by the two covariances, for the posterior and for its surrogate
         self._center, self._covariance = np.zeros(size), np.eye(size)
         self._precision, self._clipping = np.eye(size), np.eye(len(self.weights))
@@ -183,7 +184,7 @@ class RegressionChain:
         if acceptance.squared is None:
             chances = self._shift_by_density(rng, residuals, place)
         else:
-            rounds = _ROUNDS, 20 + 4 * self._dimensions
+            rounds = min(3 * _ROUNDS, round(_ROUNDS * (self._most_inner / self._inner) ** 0.5)), round(self._inner)
             noise = acceptance.observed, acceptance.scale, acceptance.squared
             proposals = self._center, self._clipping, self._factors, self._scales
             chances = moves.shift(rng, residuals, place, *proposals, *rounds, *prior, *self._bounds, *noise)
@@ -194,7 +195,8 @@ class RegressionChain:
         self.records = hidden.build_records(residuals, *self._state)
         if tuning:
             self._scales *= np.exp(self._gain * (chances[:4] - _TARGET))
-            self._chances = chances
+            inner = self._inner * float(np.exp(self._gain * (chances[4] - _TARGET_ONE)))
+            self._inner = min(max(inner, 10.0), self._most_inner)
 
     def _shift_by_density(self, rng: np.random.Generator, residuals: FloatArray, place: FloatArray) -> FloatArray:
         """Random walk steps as in `regression_moves.shift`, for noise of another package, by its log density."""
