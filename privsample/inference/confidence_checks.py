@@ -66,7 +66,7 @@ def simulator_for(observed: ObservedStatistic, records: Any, parameters: Any) ->
     """The simulator of the statistic: of the model's own records, or of the caller's."""
     if records is None:
         return simulator_of(observed.model, observed.n)
-    given: Records = function(records=records)
+    given: Records = records if isinstance(records, type) else function(records=records)  # a class of distributions
     names = tuple(mapping(parameters=parameters))
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:

@@ -191,13 +191,18 @@ def infer(
 def _stated_chain(observation: Observation, prior: Mapping[Any, Any], records: Any) -> ChainFactory:
     """The chain over records of a stated distribution. Raises TypeError if prior and records do not fit."""
     priors = stated_priors(prior)
-    given = records_of(observation.model) if records is None else function(records=records)
+    given = records_of(observation.model) if records is None else _distribution_of(records)
     names = ", ".join(priors)
     try:
         signature(given).bind(**dict.fromkeys(priors))
     except TypeError as error:
         raise TypeError(f"records must take the parameters of prior by keyword ({names}): {error}") from None
     return partial(StatedRecords, prior=priors, records=given)
+
+
+def _distribution_of(records: Any) -> Callable[..., Any]:
+    """A function or a class of distributions. Raises TypeError."""
+    return records if isinstance(records, type) else function(records=records)
 
 
 def chain_of(kind: type) -> ChainFactory:
@@ -234,6 +239,7 @@ def _posterior(
     }
     with warnings.catch_warnings():  # diagnostics of a few draws are NaN
         warnings.simplefilter("ignore", RuntimeWarning)
+        warnings.filterwarnings("ignore", "More chains", UserWarning)  # ArviZ asks whether the axes are in order
         figures = summary(PosteriorDraws(method=description, **given).to_arviz())
     worst, least = float(figures["r_hat"].astype(float).max()), float(figures["ess_bulk"].astype(float).min())
     text = (

@@ -24,6 +24,15 @@ def not_frozen(given: Any) -> str:
     return "" if callable(getattr(given, "rvs", None)) else type(given).__name__
 
 
+def _is_periodic(distribution: Any) -> bool:
+    """True for SciPy's distribution on the circle, whose density is defined on the whole line."""
+    from scipy import stats
+
+    return (
+        isinstance(getattr(distribution, "dist", None), type(stats.vonmises)) and distribution.support()[0] == -np.inf
+    )
+
+
 class StatedPrior:
     """The prior distribution of one parameter: a number, or an array of independent or dependent numbers.
 
@@ -45,6 +54,11 @@ class StatedPrior:
         self.own = isinstance(distribution, PosteriorDistribution)
         if not self.own and (wrong := not_frozen(distribution)):
             raise TypeError(f"prior[{name!r}] must be {_EXPECTED}, got {wrong}")
+        if _is_periodic(distribution):
+            raise ValueError(
+                f"prior[{name!r}] must have a density with a finite integral, got vonmises, whose density is periodic: "
+                "use scipy.stats.vonmises_line"
+            )
         names = ("log_density",) if self.own else ("logpdf", "logpmf")
         found = [each for each in names if callable(getattr(distribution, each, None))]
         self.density = getattr(distribution, found[0]) if found else None

@@ -53,7 +53,8 @@ class StatedDistribution:
 
     def __init__(self, records: Callable[..., Any], values: Values, width: int | None) -> None:
         self.values, self.width = values, width
-        self.distribution = records(**{name: value[()] if value.ndim == 0 else value for name, value in values.items()})
+        # copies, because the function may change an array in place
+        self.distribution = records(**{name: value.copy()[()] for name, value in values.items()})
         if isinstance(self.distribution, PosteriorDistribution):
             self.distribution = _OwnDistribution(self.distribution)
         if wrong := not_frozen(self.distribution):

@@ -455,3 +455,27 @@ def test_plots():
     rows = of(released(SURVEY, [0, 1, 2] * 10), parameters={"theta": (0, 1)}, simulations=99).plot(plt.figure().gca())
     assert [label.get_text() for label in rows.get_yticklabels()] == ["theta[0]", "theta[1]", "theta[2]"]
     plt.close("all")
+
+
+class Uniform:
+    """A distribution of records of the user's own."""
+
+    def __init__(self, width):
+        self.width = width
+
+    def rvs(self, size, random_state):
+        return self.width * random_state.random(size)
+
+
+def test_a_class_of_distributions_makes_records(rng):
+    release = released(TIMES, rng.random(N))
+    found = of(release, parameters={"width": (0.1, 2)}, records=Uniform, simulations=99)
+    assert found.p_value(width=1.0) == of(
+        release, parameters={"width": (0.1, 2)}, records=lambda width: Uniform(1 * width), simulations=99
+    ).p_value(width=1.0)
+    prior = {"width": stats.gamma(2)}
+    one, other = (
+        ps.infer(release, prior=prior, records=each, draws=5, tune=5, rng=np.random.default_rng(0))["width"]
+        for each in (Uniform, lambda width: Uniform(1 * width))
+    )
+    assert (one == other).all()

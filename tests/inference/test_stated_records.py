@@ -464,12 +464,33 @@ def test_quantiles_by_numerical_inversion_are_not_used():
         ({"mean": Light}, TypeError, r"prior\['mean'\] must be a frozen distribution.*got the class Light"),
         ({"w": stats.dirichlet([1, 2, 3])}, ValueError, "not over a surface as the Dirichlet"),
         ({"w": ps.Dirichlet((1, 2))}, ValueError, r"prior\['w'\] must draw finite numbers"),
+        (
+            {"w": stats.vonmises(1.0)},
+            ValueError,
+            r"prior\['w'\] must have a density with a finite integral, got vonmises",
+        ),
         ({"w": stats.norm(np.zeros((2, 2)), 1)}, ValueError, r"prior\['w'\] must draw finite numbers"),
     ],
 )
 def test_what_priors_must_be(prior, error, match):
     with pytest.raises(error, match=match):
         stated_priors(prior)
+
+
+def test_records_may_change_their_arguments():
+    """A function that works in place must not change the state of the chain."""
+
+    def doubled(w):
+        w *= 2
+        return Light(w[0])
+
+    values = {"w": np.array([0.5, 1.0])}
+    assert StatedDistribution(doubled, values, None).distribution.mean == 1.0
+    assert values["w"].tolist() == [0.5, 1.0]
+
+
+def test_a_prior_on_part_of_a_circle():
+    assert StatedPrior("angle", stats.vonmises_line(1.0)).high == pytest.approx(np.pi)
 
 
 def test_a_prior_whose_density_is_no_number():
