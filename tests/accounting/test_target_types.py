@@ -1,0 +1,25 @@
+"""What is no target is refused with words that say what to write."""
+
+import pytest
+
+import privsample as ps
+from privsample.accounting.targets import check_target
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((1, 1e-6), r"got tuple: write ps\.DP\(epsilon=1, delta=1e-06\)"),
+        ([0.5, 0.0], r"got list: write ps\.DP\(epsilon=0\.5, delta=0\.0\)"),
+        ((1, 2, 3), "got tuple$"),
+        (1.0, "got float$"),
+    ],
+)
+def test_a_target_is_no_number_and_no_tuple(given, words):
+    with pytest.raises(TypeError, match=words):
+        check_target(given)
+
+
+def test_targets_pass():
+    for target in (ps.DP(1, 1e-6), ps.RDP(2, 0.5), ps.ZCDP(0.1)):
+        assert check_target(target) is target
