@@ -95,11 +95,13 @@ def infer(
     Parameters
     ----------
     release : Release or PrivateStatistics
-        A release of NoisyStatistics, or any object with attributes `model`, `n`, `noise` and `observed`.
+        A release of NoisyStatistics, or any object with attributes `model`, `n`, `noise` (such as LaplaceNoise) and
+        `observed`, the noisy copies of the statistic, of shape (copies, ...).
     prior : Model or mapping of str to distribution, optional
         The model of the release with any prior; None uses the prior of the release. Or independent prior distributions
         by the names of parameters: frozen distributions of SciPy, distributions of privsample, or objects with
-        `rvs(size=, random_state=)` and, if they have a density, `logpdf` or `logpmf`.
+        `rvs(size=, random_state=)`, where `random_state` is a Generator, and, if they have a density, `logpdf` or
+        `logpmf`.
     records : callable, optional
         With priors by name: a function of the parameters, by keyword, that returns the distribution of one record
         before clipping, in the same form, such as `lambda mean: scipy.stats.t(4, mean)`. With `cdf` and `ppf` chains

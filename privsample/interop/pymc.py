@@ -71,8 +71,9 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> An
 
     Notes
     -----
-    Bernstein and Sheldon 2018 and 2019 (central limit). Kind: exact for counts, up to a truncation of the noise of at
-    most 1e-12; an approximation for other statistics. The derivation is in docs/notes/moments.md.
+    Bernstein and Sheldon 2018 and 2019 (central limit). Kind: as the Notes of the distribution say: exact for counts,
+    up to a truncation of at most 1e-12, and for many sums; an approximation for other statistics. The derivations are
+    in docs/notes/moments.md and docs/notes/clipping.md.
 
     Examples
     --------

@@ -14,7 +14,7 @@ pytest.importorskip("pymc")
 SIMULATIONS, STEPS = 4000, 60
 SETTINGS = {  # records and scale of the noise
     "binary": (1000, 35),
-    "two categories": (1000, 35),
+    "two categories": (1000, 60),
     "three categories": (1000, 47),
     "Poisson counts": (100, 26),
     "Poisson total": (100, 52),

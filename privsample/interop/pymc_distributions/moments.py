@@ -161,7 +161,7 @@ class NoisyMoments(NoisyDistribution):
     --------
     >>> import pymc as pm
     >>> import privsample as ps
-    >>> from privsample.interop.pymc_distributions.moments import NoisyMoments
+    >>> from privsample.pymc import NoisyMoments
     >>> with pm.Model():
     ...     mean, variance = pm.Normal("mean"), pm.InverseGamma("variance", 3, 2)
     ...     noise = ps.GaussianNoise(noise_std=4.0)

@@ -178,7 +178,8 @@ class NoisyMultinomial(NoisyDistribution):
     n : int, tensor or array of int
         Public number of records, >= 1. Left out where `observed` is a release.
     p : tensor of shape (..., K)
-        Probabilities of the categories, which add up to 1; K >= 2 must be known.
+        Probabilities of the categories, which add up to 1; K >= 2 must be known when the model is built. A function of
+        a variable with `dims`, such as its softmax, does not know K: use `pytensor.tensor.specify_shape(p, (K,))`.
     noise : Noise, sequence of Noise or str
         The noise on each category, or the name of its family, such as "laplace", with `noise_scale`. Left out where
         `observed` is a release.

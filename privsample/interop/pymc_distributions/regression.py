@@ -210,7 +210,7 @@ class NoisyRegressionMoments(NoisyDistribution):
     --------
     >>> import numpy as np
     >>> import privsample as ps
-    >>> from privsample.interop.pymc_distributions.regression import NoisyRegressionMoments
+    >>> from privsample.pymc import NoisyRegressionMoments
     >>> y = NoisyRegressionMoments.dist(
     ...     100,
     ...     [0.5],

@@ -114,7 +114,9 @@ class NoisySum(NoisyDistribution):
         Public number of records of each sum, >= 1. Left out where `observed` is a release.
     records : PyMC variable
         The distribution of one record before clipping: what `pm.Normal.dist(mu, sigma)` returns, or another univariate
-        distribution whose distribution function PyMC knows. Its parameters may differ by group.
+        distribution whose distribution function PyMC knows. Mixtures, hurdle, zero-inflated, censored, Weibull and
+        exponentially modified normal distributions are refused; `privsample.infer` takes them. Its parameters may differ by group. It need not be the distribution of
+        the release's model, of which only n, the bounds and the noise are used.
     lower, upper : float or array of float
         Public bounds of a record, lower < upper; whole numbers if the records are. Left out where `observed` is a
         release.
@@ -155,12 +157,12 @@ class NoisySum(NoisyDistribution):
     --------
     >>> import pymc as pm
     >>> import privsample as ps
-    >>> from privsample.interop.pymc_distributions.sums import NoisySum
+    >>> from privsample.pymc import NoisySum, likelihood
     >>> with pm.Model():
     ...     rate = pm.Gamma("rate", 2, 1)
     ...     times = pm.Exponential.dist(rate)
     ...     y = NoisySum("y", 50, times, lower=0, upper=3, noise=ps.LaplaceNoise(scale=6.0), observed=31.5)
-    >>> y.owner.op.likelihood
+    >>> likelihood(y)
     'exact: Fourier inversion on a lattice, with a relative error of about 1e-4 (range / noise scale)^2'
     """
 
