@@ -15,7 +15,7 @@ from privsample.interop.pymc_distributions.base import LATENT, LIMIT, NoisyDistr
 from privsample.interop.pymc_distributions.checks import check_copies, probability, whole
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
-MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
+MAX_TERMS = 1 << 14  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
 _TWO = 2  # categories: each noisy count is a noisy copy of one hidden count
 _FAR = (
@@ -79,7 +79,7 @@ def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any
     total = windows.log_binomial(s, n, first)
     for k in range(2 * count):
         total = total + noises.log_density(family, views[..., k, None] - s, scale[..., k // count, None])
-    return pt.logsumexp(total, axis=-1)
+    return windows.log_sum(total)
 
 
 def half_width(family: str, scale: Any, categories: int) -> Any:
@@ -113,11 +113,13 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
     """Convolve the categories: independent Poisson counts, given their total n, are multinomial."""
     categories = copies.type.shape[-1]
     half = pt.ceil(half_width(family, scale, categories).max()) + categories
+    few = pt.ge(half, n.max())  # counts and partial sums lie in [0, n]: within n of centres in [0, n] that add up to n
     half = pt.minimum(half, n.max())
     half = Assert(_FAR)(half, pt.le(terms(half, categories), 4 * MAX_TERMS)).astype("int64")
     steps = pt.arange(-half, half + 1)
     means = copies.mean(axis=-2)
-    centres = pt.floor(means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories)[..., :-1]
+    shifted = means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories
+    centres = pt.floor(pt.switch(few, n[..., None] / categories, shifted))[..., :-1]
     centres = [centres[..., k] for k in range(categories - 1)]
     centres = [disconnected_grad(each) for each in [*centres, n - sum(centres)]]
 
@@ -209,7 +211,7 @@ class NoisyMultinomial(NoisyDistribution):
     Notes
     -----
     Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a probability of 1e-12, for two categories, whose
-    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 65536 terms:
+    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 16384 terms:
     (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the Gaussian one, but at most n. Beyond, the
     central limit; Laplace noise is then normal noise given latent exponential variances `{name}_noise`, and pointwise
     log likelihoods are conditional on them. `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
