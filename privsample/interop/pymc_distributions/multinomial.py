@@ -11,8 +11,8 @@ from pytensor.tensor.signal.conv import convolve1d
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
-from privsample.interop.pymc_distributions.base import LATENT, LIMIT, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import check_copies, probability, whole
+from privsample.interop.pymc_distributions.base import LATENT, LIMIT, GivenLatent, NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.checks import check_copies, probability, shares, whole
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
 MAX_TERMS = 1 << 14  # largest number of terms of the sums over counts of three or more categories, for one observation
@@ -62,6 +62,12 @@ class NoisyMultinomialCopiesRV(NoisyMultinomialRV):
     """Several noisy copies of multinomial counts."""
 
     extended_signature = "[rng],[size],(),(k),(k)->[rng],(c,k)"
+
+
+class NoisyMultinomialLatentRV(GivenLatent, NoisyMultinomialRV):
+    """Multinomial counts plus Laplace noise, given latent variances in the log density."""
+
+    extended_signature = "[rng],[size],(),(k),(k),(k)->[rng],(k)"
 
 
 def _copied(counts: Any, copies: int | None) -> Any:
@@ -260,6 +266,11 @@ class NoisyMultinomial(NoisyDistribution):
         )
 
     @classmethod
+    def support(cls, tensors: Any, copies: int | None = None) -> tuple[int | None, ...]:
+        """Return the shape of one observation: the copies and the categories."""
+        return (*([] if copies is None else [copies]), _categories(tensors["p"]))
+
+    @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the central limit is taken with Laplace noise."""
         return not noise.normal and not _is_exact(tensors["n"], tensors["p"], noise, **options)
@@ -274,6 +285,7 @@ class NoisyMultinomial(NoisyDistribution):
         noise_scale: Any = None,
         copies: int | None = None,
         exact: bool | None = None,
+        latent: Any = None,
         **kwargs: Any,
     ) -> Any:
         """Return the variable without a model.
@@ -292,6 +304,8 @@ class NoisyMultinomial(NoisyDistribution):
             As for the class.
         exact : bool, optional
             As for the class.
+        latent : tensor, optional
+            Exponential variances of the noise, in units of its own, given which the log density is computed.
         **kwargs
             Further arguments of PyMC's `dist`: `shape` or `size`.
 
@@ -303,10 +317,11 @@ class NoisyMultinomial(NoisyDistribution):
         n, p = tensor_of("n", n), tensor_of("p", p)
         whole("n", n, 1)
         probability("p", p)
+        shares("p", p)
         copies = check_copies(copies)
         given, categories = noise_tensor(noise, noise_scale), _categories(p)
         exact = _is_exact(n, p, given, copies, exact)
-        if not exact and not given.normal:
+        if not exact and not given.normal and latent is None:
             raise ValueError(
                 f"{given.family} noise on so many possible counts is normal noise given latent variances, which belong "
                 "to a model: write NoisyMultinomial(name, ...) inside `with pm.Model():`, or use Gaussian noise"
@@ -314,9 +329,10 @@ class NoisyMultinomial(NoisyDistribution):
         scale = given.scale
         if scale.type.ndim == 0 or scale.type.shape[-1] == 1:
             scale = pt.broadcast_to(scale, (*[scale.shape[k] for k in range(scale.type.ndim - 1)], categories))
-        latent = scale.owner is not None and given.known is None
-        words = SUMMED if exact else LATENT if latent and given.normal else LIMIT
+        words = SUMMED if exact else LIMIT if latent is None else LATENT
         settings = {"family": given.family, "copies": copies, "exact": bool(exact), "categories": categories}
+        if latent is not None:
+            return cls.created(NoisyMultinomialLatentRV, [n, p, latent, scale], likelihood=words, **settings, **kwargs)
         op = NoisyMultinomialRV if copies is None else NoisyMultinomialCopiesRV
         return cls.created(op, [n, p, scale], likelihood=words, **settings, **kwargs)
 
