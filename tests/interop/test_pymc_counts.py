@@ -73,6 +73,24 @@ def test_large_sizes_against_fifty_digits(n, p, observed):
     assert found == pytest.approx(exact, rel=1e-11, abs=1e-9)
 
 
+@pytest.mark.parametrize("noise", [ps.LaplaceNoise(scale=3.0), ps.GaussianNoise(noise_std=4.0)], ids=["l", "g"])
+def test_log_density_is_finite_where_the_density_is_below_the_least_float(noise):
+    """Chains start there: at p = 1/2, a million records and a noisy count of 300."""
+    n, p, observed = 10**6, 0.5, 300.0
+    counts = np.arange(700)
+    log_masses = stats.binom.logpmf(counts, n, p) + noise.log_mass(observed - counts)
+    both = [observed, n - observed]
+    twice = log_masses + noise.log_mass(observed - counts)
+    assert logp(NoisyCount.dist(n, p, noise=noise), observed) == pytest.approx(
+        special.logsumexp(log_masses[:410]),
+        rel=1e-3,  # the rest of the difference lies outside the window
+    )
+    assert logp(NoisyMultinomial.dist(n, [p, p], noise=noise), both) == pytest.approx(
+        special.logsumexp(twice[:410]),
+        rel=1e-3,  # the rest of the difference lies outside the window
+    )
+
+
 def by_enumeration(n, p, noises, copies):
     terms = []
     for head in itertools.product(range(n + 1), repeat=len(p) - 1):
@@ -91,6 +109,8 @@ def by_enumeration(n, p, noises, copies):
         (12, [0.5, 0.3, 0.2], [7, 1, -3]),
         (12, [0.9, 0.05, 0.03, 0.02], [5, 4, 3, 8]),
         (30, [0.9, 0.1 - 1e-6, 1e-6], [50, 4, 1]),
+        (1, [0.2, 0.3, 0.5], [-6, -2, -3]),  # few records: all counts are possible, however the noise falls
+        (6, [0.1, 0.2, 0.3, 0.4], [12, -7, 3, -5]),
     ],
 )
 def test_categories_against_all_vectors_of_counts(noise, n, p, observed):

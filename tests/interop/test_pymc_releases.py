@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import privsample as ps
-from privsample.pymc import NoisyCount, NoisyMultinomial, likelihood
+from privsample.pymc import NoisyCount, NoisyMoments, NoisyMultinomial, likelihood
 
 SIZES = {"A": 40, "B": 60, "C": 50}
 COMPILED = {"compile_kwargs": {"mode": "NUMBA"}}
@@ -59,9 +59,9 @@ def fitted():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("scale", "accepted"), [(2.0, True), (0.2, False)])
+@pytest.mark.parametrize(("scale", "accepted"), [(2.0, True), (8.0, False)])
 def test_the_prior_predictive_distribution_is_exact(fitted, scale, accepted, alpha):
-    """A beta-binomial count plus discrete Laplace noise; the broken copy has a tenth of the noise."""
+    """A beta-binomial count plus discrete Laplace noise; the broken copy has four times the noise."""
     values = np.asarray(fitted[3].prior_predictive["y"]).reshape(-1, 3)[:, 1]
     grid, counts = np.arange(-60.0, 121.0), np.arange(61)
     own = stats.betabinom.logpmf(counts, 60, 2, 3)
@@ -260,3 +260,32 @@ def test_a_target_as_a_pair(given):
         ps.NoisyStatistics.calibrate(model=BETA, n=9, target=given)
     with pytest.raises(TypeError, match="got str"):
         ps.NoisyStatistics.calibrate(model=BETA, n=9, target="small")
+
+
+LAPLACE = ps.LaplaceNoise(scale=2.0)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "arguments", "words"),
+    [
+        (NoisyCount, {"n": 50, "p": 0.3, "observed": [1, 2], "dims": "site"}, "have lengths"),
+        (NoisyCount, {"n": 50, "p": 0.3, "observed": 3, "epsilon": 1.0}, "no argument 'epsilon'"),
+        (NoisyCount, {"n": 50, "p": 0.3, "observed": "12"}, "must be numbers"),
+        (NoisyCount, {"n": 50, "p": 0.3, "observed": [1, 2, 3], "copies": 2}, "lengths"),
+        (NoisyMultinomial, {"n": 50, "p": [0.5, 0.6], "observed": [1, 2]}, "add up to 1"),
+        (NoisyMultinomial, {"n": 50, "p": [0.5, 0.5], "observed": [1, 2, 3]}, "lengths"),
+        (NoisyMoments, {"n": 9, "mean": 0, "variance": 1, "bounds": (0, 1), "observed": [1, 2, 3]}, "lengths"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_compilation(distribution, arguments, words):
+    with pm.Model(coords={"site": list("abc")}), pytest.raises((TypeError, ValueError), match=words):
+        distribution("y", noise=LAPLACE, **arguments)
+
+
+def test_predictive_draws_have_new_laplace_noise():
+    """The latent variances of the noise of the release do not enter: draws given them would have other variances."""
+    with pm.Model() as model:
+        y = NoisyMultinomial("y", 5000, [0.1, 0.8, 0.1], noise=ps.LaplaceNoise(scale=200.0), observed=[900, 4000, 600])
+    drawn = pm.draw(pm.do(model, {"y_noise": np.full(3, 1e-6)})["y"], 2000, random_seed=1, mode="FAST_COMPILE")
+    assert y.owner.op.settings["family"] == "laplace"
+    assert (drawn.std(axis=0) > 200).all()  # the noise alone has 283, and the mean of its absolute value 200

@@ -21,7 +21,14 @@ from pymc.pytensorf import normalize_rng_param
 from pytensor.tensor.random.utils import normalize_size_param
 
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.checks import check_observed, check_shapes, known_dims
+from privsample.interop.pymc_distributions.checks import (
+    check_copies,
+    check_lengths,
+    check_observed,
+    check_options,
+    check_shapes,
+    known_dims,
+)
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, tensor_of
 from privsample.interop.pymc_distributions.releases import registered, released
 
@@ -86,6 +93,30 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
         """Return the mean of the statistic, from which chains start if the variable is not observed."""
 
 
+class GivenLatent(NoisyRV):
+    """A variable whose log density is given latent variances of its noise, the last parameter but one.
+
+    Its draws have new noise of the whole distribution, so that predictive draws do not repeat the noise of a release.
+    A subclass derives from this class and from that of the variable with normal noise.
+    """
+
+    @classmethod
+    def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
+        found: tuple[Any, Any] = super().hidden(rng, batch, *params[:-1], **settings)  # type: ignore[safe-super]
+        return found
+
+    @classmethod
+    def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        *own, latent, scale = params
+        scale = pt.sqrt(noises.variance(settings["family"], scale) * latent)
+        normal = {**settings, "family": "gaussian"}
+        return super().log_density(value, *own, scale, **normal)  # type: ignore[safe-super]
+
+    @classmethod
+    def mean(cls, *params: Any, **settings: Any) -> Any:
+        return super().mean(*params[:-2], params[-1], **settings)  # type: ignore[safe-super]
+
+
 @_logprob.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _log_probability(op: NoisyRV, values: Any, *inputs: Any, **_kwargs: Any) -> Any:
     (value,) = values
@@ -141,6 +172,25 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
             The number of axes.
         """
         return int(cls.rv_type.ndim_supp) + (copies is not None)
+
+    @classmethod
+    def support(cls, tensors: Mapping[str, Any], copies: int | None = None) -> tuple[int | None, ...]:
+        """Return the shape of one observation, with None for a length that is not known.
+
+        Parameters
+        ----------
+        tensors : mapping of str to tensor
+            The parameters by name.
+        copies : int, optional
+            Number of copies of one statistic, along an axis of their own.
+
+        Returns
+        -------
+        tuple of int or None
+            The lengths of its axes.
+        """
+        del tensors
+        return (*([] if copies is None else [copies]), *[None] * int(cls.rv_type.ndim_supp))
 
     @classmethod
     def created(
@@ -234,6 +284,7 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
             )
         if not isinstance(name, str):
             raise TypeError(f"name must be a string, got {type(name).__name__}")
+        check_options(cls.__name__, kwargs)
         dims = known_dims(model, dims)
         given, chosen = dict(parameters), {what: at for what, at in (options or {}).items() if at is not None}
         found = released(cls, observed, model, dims)
@@ -244,27 +295,33 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
                 chosen = {**chosen, "copies": found.copies}
         tensor = noise_tensor(noise, noise_scale)
         tensors = {what: tensor_of(what, at) for what, at in given.items()}
+        check_copies(chosen.get("copies"))
         check_observed(observed, tensor)
         if observed is not None:
+            check_lengths(model, dims, observed)
             check_shapes(cls, tensors | {"noise_scale": tensor.scale}, observed, chosen.get("copies"))
         if cls.needs_latent(tensors, tensor, **chosen):
-            tensor = cls._with_latent(name, tensors, tensor, chosen, observed=observed, dims=dims, **kwargs)
+            chosen["latent"] = cls._with_latent(name, tensors, tensor, chosen, observed=observed, dims=dims, **kwargs)
         arguments = {"noise": tensor.family, "noise_scale": tensor.scale, **chosen, **kwargs}
         return super().__new__(cls, name, observed=observed, dims=dims, **tensors, **arguments)
 
     @classmethod
     def _with_latent(
         cls, name: str, tensors: Any, noise: NoiseTensor, options: Any, *, observed: Any, dims: Any, **kwargs: Any
-    ) -> NoiseTensor:
-        """Add the latent variances: Laplace noise is normal noise whose variance is exponential."""
+    ) -> Any:
+        """Add the latent variances, in units of those of the noise: Laplace noise is then normal."""
+        if options.get("copies") not in {None, 1}:
+            raise ValueError(
+                f"{options['copies']} copies with {noise.family} noise leave too many counts possible for the exact "
+                "density: use ps.infer, or observe one copy"
+            )
         sized = {what: at for what, at in kwargs.items() if what in {"shape", "size"}}
         if not sized and dims is not None:
             sized = {"shape": shape_from_dims(dims, pm.modelcontext(None))}
         elif not sized and observed is not None:
             sized = {"shape": tuple(pt.as_tensor_variable(observed).shape)}
         template = cls.dist(**tensors, noise="gaussian", noise_scale=noise.scale, **options, **sized)
-        latent = pm.Exponential(f"{name}_noise", 1.0, shape=template.shape, dims=dims)
-        return NoiseTensor("gaussian", pt.sqrt(noises.variance(noise.family, noise.scale) * latent), None)
+        return pm.Exponential(f"{name}_noise", 1.0, shape=template.shape, dims=dims)
 
 
 def likelihood(variable: Any) -> str:

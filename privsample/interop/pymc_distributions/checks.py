@@ -7,6 +7,9 @@ import pytensor.tensor as pt
 
 from privsample.interop.pymc_distributions.noise import NoiseTensor, present_value
 
+_ROUNDING = 1e-6  # of probabilities that add up to 1
+_ARGUMENTS = {"shape", "size", "rng", "initval", "total_size", "transform", "default_transform", "default_initval"}
+
 
 def known_dims(model: Any, dims: Any) -> tuple[str, ...] | None:
     """Return the dims as a tuple. Raises ValueError for one that the model does not know."""
@@ -20,6 +23,18 @@ def known_dims(model: Any, dims: Any) -> tuple[str, ...] | None:
             f"pm.Model(coords={{{unknown[0]!r}: [...]}})"
         )
     return found
+
+
+def check_lengths(model: Any, dims: tuple[str, ...] | None, observed: Any) -> None:
+    """Check that each dim is as long as its axis of the observed numbers. Raises ValueError."""
+    known = None if dims is None else _numbers(observed)
+    if dims is None or known is None:
+        return
+    lengths = [model.dim_lengths[each] for each in dims]
+    due = [present_value(pt.as_tensor_variable(length)) for length in lengths]
+    if len(due) != known.ndim or any(a is not None and a != b for a, b in zip(due, known.shape, strict=True)):
+        found = tuple("?" if each is None else int(each) for each in due)
+        raise ValueError(f"dims {dims} have lengths {found}, but observed has shape {known.shape}")
 
 
 def check_observed(observed: Any, noise: NoiseTensor) -> None:
@@ -44,6 +59,8 @@ def _numbers(observed: Any) -> Any:
     if hasattr(observed, "owner") and hasattr(observed, "type"):
         return present_value(observed)
     try:
+        if np.asarray(observed).dtype.kind in "US" or np.ma.isMaskedArray(observed):
+            raise TypeError
         return np.asarray(observed, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"observed must be numbers, data of the model or a release, got {observed!r}") from None
@@ -58,6 +75,11 @@ def check_shapes(cls: Any, parameters: dict[str, Any], observed: Any, copies: in
     support = cls.support_axes(copies)
     if len(shape) < support:
         raise ValueError(f"observed must have at least {support} axes, got shape {shape}")
+    due = cls.support(parameters, copies)
+    if any(
+        a is not None and b is not None and a != b for a, b in zip(due, shape[len(shape) - len(due) :], strict=True)
+    ):
+        raise ValueError(f"the last axes of observed must have lengths {due}, got shape {shape}")
     batch = shape[: len(shape) - support]
     for (what, at), core in zip(parameters.items(), cls.rv_type.ndims_params, strict=True):
         own = at.type.shape[: at.type.ndim - core]
@@ -82,6 +104,13 @@ def probability(what: str, tensor: Any) -> None:
         raise ValueError(f"{what} must lie in [0, 1], got {_first(known, ~((known >= 0) & (known <= 1)))}")
 
 
+def shares(what: str, tensor: Any) -> None:
+    """Check that known probabilities add up to 1 along the last axis. Raises ValueError."""
+    known = present_value(tensor)
+    if known is not None and (abs(known.sum(axis=-1) - 1) > _ROUNDING).any():
+        raise ValueError(f"{what} must add up to 1, got {known.sum(axis=-1).tolist()}")
+
+
 def nonnegative(what: str, tensor: Any) -> None:
     """Check the present value, if it is known, of what must be finite and at least 0. Raises ValueError."""
     known = present_value(tensor)
@@ -92,6 +121,12 @@ def nonnegative(what: str, tensor: Any) -> None:
 def _first(known: Any, wrong: Any) -> str:
     """Return the first wrong number, or else the smallest number, as text."""
     return f"{known[wrong].flat[0]:g}" if wrong.any() else f"{known.min():g}"
+
+
+def check_options(what: str, given: Any) -> None:
+    """Raise TypeError for an argument that no distribution has."""
+    if unknown := sorted(set(given) - _ARGUMENTS):
+        raise TypeError(f"{what} has no argument {unknown[0]!r}")
 
 
 def check_copies(copies: Any) -> int | None:

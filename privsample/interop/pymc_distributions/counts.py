@@ -102,7 +102,7 @@ def _summed(log_masses: Any, s: Any, copies: Any, family: str, scale: Any) -> An
     """Return the log of the sum over counts s (..., width) of their masses and the noise of the copies (..., c)."""
     for k in range(copies.type.shape[-1]):
         log_masses = log_masses + noises.log_density(family, copies[..., k, None] - s, scale[..., None])
-    return pt.logsumexp(log_masses, axis=-1)
+    return windows.log_sum(log_masses)
 
 
 class _CountDistribution(NoisyDistribution):

@@ -179,6 +179,11 @@ class NoisyMoments(NoisyDistribution):
         """The bounds of a record."""
         return {"bounds": model.bounds}
 
+    @classmethod
+    def support(cls, _tensors: Any, _copies: int | None = None) -> tuple[int | None, ...]:
+        """Return the shape of one observation: two moments."""
+        return (2,)
+
     def __new__(
         cls,
         name: str,

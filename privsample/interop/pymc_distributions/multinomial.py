@@ -11,11 +11,11 @@ from pytensor.tensor.signal.conv import convolve1d
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
-from privsample.interop.pymc_distributions.base import LATENT, LIMIT, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import check_copies, probability, whole
+from privsample.interop.pymc_distributions.base import LATENT, LIMIT, GivenLatent, NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.checks import check_copies, probability, shares, whole
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
-MAX_TERMS = 1 << 16  # largest number of terms of the sums over counts of three or more categories, for one observation
+MAX_TERMS = 1 << 14  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
 _TWO = 2  # categories: each noisy count is a noisy copy of one hidden count
 _FAR = (
@@ -64,6 +64,12 @@ class NoisyMultinomialCopiesRV(NoisyMultinomialRV):
     extended_signature = "[rng],[size],(),(k),(k)->[rng],(c,k)"
 
 
+class NoisyMultinomialLatentRV(GivenLatent, NoisyMultinomialRV):
+    """Multinomial counts plus Laplace noise, given latent variances in the log density."""
+
+    extended_signature = "[rng],[size],(),(k),(k),(k)->[rng],(k)"
+
+
 def _copied(counts: Any, copies: int | None) -> Any:
     """Return the counts (..., k) as often as there are copies, along an axis before the last."""
     return counts if copies is None else pt.repeat(counts[..., None, :], copies, axis=-2)
@@ -79,7 +85,7 @@ def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any
     total = windows.log_binomial(s, n, first)
     for k in range(2 * count):
         total = total + noises.log_density(family, views[..., k, None] - s, scale[..., k // count, None])
-    return pt.logsumexp(total, axis=-1)
+    return windows.log_sum(total)
 
 
 def half_width(family: str, scale: Any, categories: int) -> Any:
@@ -113,11 +119,13 @@ def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) ->
     """Convolve the categories: independent Poisson counts, given their total n, are multinomial."""
     categories = copies.type.shape[-1]
     half = pt.ceil(half_width(family, scale, categories).max()) + categories
+    few = pt.ge(half, n.max())  # counts and partial sums lie in [0, n]: within n of centres in [0, n] that add up to n
     half = pt.minimum(half, n.max())
     half = Assert(_FAR)(half, pt.le(terms(half, categories), 4 * MAX_TERMS)).astype("int64")
     steps = pt.arange(-half, half + 1)
     means = copies.mean(axis=-2)
-    centres = pt.floor(means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories)[..., :-1]
+    shifted = means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories
+    centres = pt.floor(pt.switch(few, n[..., None] / categories, shifted))[..., :-1]
     centres = [centres[..., k] for k in range(categories - 1)]
     centres = [disconnected_grad(each) for each in [*centres, n - sum(centres)]]
 
@@ -210,7 +218,7 @@ class NoisyMultinomial(NoisyDistribution):
     Notes
     -----
     Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a probability of 1e-12, for two categories, whose
-    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 65536 terms:
+    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 16384 terms:
     (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the Gaussian one, but at most n. Beyond, the
     central limit; Laplace noise is then normal noise given latent exponential variances `{name}_noise`, and pointwise
     log likelihoods are conditional on them. `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
@@ -259,6 +267,11 @@ class NoisyMultinomial(NoisyDistribution):
         )
 
     @classmethod
+    def support(cls, tensors: Any, copies: int | None = None) -> tuple[int | None, ...]:
+        """Return the shape of one observation: the copies and the categories."""
+        return (*([] if copies is None else [copies]), _categories(tensors["p"]))
+
+    @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the central limit is taken with Laplace noise."""
         return not noise.normal and not _is_exact(tensors["n"], tensors["p"], noise, **options)
@@ -273,6 +286,7 @@ class NoisyMultinomial(NoisyDistribution):
         noise_scale: Any = None,
         copies: int | None = None,
         exact: bool | None = None,
+        latent: Any = None,
         **kwargs: Any,
     ) -> Any:
         """Return the variable without a model.
@@ -291,6 +305,8 @@ class NoisyMultinomial(NoisyDistribution):
             As for the class.
         exact : bool, optional
             As for the class.
+        latent : tensor, optional
+            Exponential variances of the noise, in units of its own, given which the log density is computed.
         **kwargs
             Further arguments of PyMC's `dist`: `shape` or `size`.
 
@@ -302,10 +318,11 @@ class NoisyMultinomial(NoisyDistribution):
         n, p = tensor_of("n", n), tensor_of("p", p)
         whole("n", n, 1)
         probability("p", p)
+        shares("p", p)
         copies = check_copies(copies)
         given, categories = noise_tensor(noise, noise_scale), _categories(p)
         exact = _is_exact(n, p, given, copies, exact)
-        if not exact and not given.normal:
+        if not exact and not given.normal and latent is None:
             raise ValueError(
                 f"{given.family} noise on so many possible counts is normal noise given latent variances, which belong "
                 "to a model: write NoisyMultinomial(name, ...) inside `with pm.Model():`, or use Gaussian noise"
@@ -313,9 +330,10 @@ class NoisyMultinomial(NoisyDistribution):
         scale = given.scale
         if scale.type.ndim == 0 or scale.type.shape[-1] == 1:
             scale = pt.broadcast_to(scale, (*[scale.shape[k] for k in range(scale.type.ndim - 1)], categories))
-        latent = scale.owner is not None and given.known is None
-        words = SUMMED if exact else LATENT if latent and given.normal else LIMIT
+        words = SUMMED if exact else LIMIT if latent is None else LATENT
         settings = {"family": given.family, "copies": copies, "exact": bool(exact), "categories": categories}
+        if latent is not None:
+            return cls.created(NoisyMultinomialLatentRV, [n, p, latent, scale], likelihood=words, **settings, **kwargs)
         op = NoisyMultinomialRV if copies is None else NoisyMultinomialCopiesRV
         return cls.created(op, [n, p, scale], likelihood=words, **settings, **kwargs)
 

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from privsample._checks import FloatArray
 from privsample.distributions.models.regression import LinearRegression
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.base import GivenLatent, NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import nonnegative, whole
 from privsample.interop.pymc_distributions.moments import check_bounds, one_for_each
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
@@ -65,6 +65,12 @@ class NoisyRegressionMomentsRV(NoisyRV):
     def mean(cls, *params: Any, **settings: Any) -> Any:
         centre, root = _scaled(*params[1:8], width=settings["width"])
         return params[0][..., None] * _means(centre, root, settings["width"] + 1)
+
+
+class NoisyRegressionMomentsLatentRV(GivenLatent, NoisyRegressionMomentsRV):
+    """Moments plus Laplace noise, given latent variances in the log density."""
+
+    extended_signature = "[rng],[size],(),(f),(),(),(f),(f,f),(f,b),(b),(m),(m)->[rng],(m)"
 
 
 def _scaled(*params: Any, width: int) -> tuple[Any, Any]:
@@ -236,6 +242,11 @@ class NoisyRegressionMoments(NoisyDistribution):
         return {"feature_bounds": model.feature_bounds, "target_bounds": model.target_bounds}
 
     @classmethod
+    def support(cls, tensors: Any, _copies: int | None = None) -> tuple[int | None, ...]:
+        """Return the shape of one observation: the number of moments."""
+        return (_size(_width(tensors) + 1),)
+
+    @classmethod
     def needs_latent(cls, tensors: Any, noise: NoiseTensor, **options: Any) -> bool:
         """Return whether the noise has Laplace tails."""
         del tensors, options
@@ -279,6 +290,7 @@ class NoisyRegressionMoments(NoisyDistribution):
         target_bounds: Any,
         noise: Any,
         noise_scale: Any = None,
+        latent: Any = None,
         **kwargs: Any,
     ) -> Any:
         """Return the variable without a model.
@@ -305,6 +317,8 @@ class NoisyRegressionMoments(NoisyDistribution):
             As for the class.
         noise_scale : float or tensor, optional
             As for the class.
+        latent : tensor, optional
+            Exponential variances of the noise, in units of its own, given which the log density is computed.
         **kwargs
             Further arguments of PyMC's `dist`: `shape` or `size`.
 
@@ -323,16 +337,19 @@ class NoisyRegressionMoments(NoisyDistribution):
         check_bounds("target_bounds", tensors["target_bounds"])
         width = _width(tensors)
         own = noise_tensor(noise, noise_scale)
-        if not own.normal:
+        if not own.normal and latent is None:
             raise ValueError(
                 f"{own.family} noise on several moments is normal noise given latent variances, which belong to a "
                 "model: write NoisyRegressionMoments(name, ...) inside `with pm.Model():`, or use Gaussian noise"
             )
         scale = one_for_each(own.scale, _size(width + 1))
-        latent = scale.owner is not None and own.known is None
-        words = f"{LIMIT}; {_GIVEN}" if latent else LIMIT
         settings = {"family": own.family, "width": width}
-        return cls.created(NoisyRegressionMomentsRV, [*tensors.values(), scale], likelihood=words, **settings, **kwargs)
+        parameters = [*tensors.values(), scale]
+        if latent is not None:
+            parameters.insert(-1, latent)
+            words = f"{LIMIT}; {_GIVEN}"
+            return cls.created(NoisyRegressionMomentsLatentRV, parameters, likelihood=words, **settings, **kwargs)
+        return cls.created(NoisyRegressionMomentsRV, parameters, likelihood=LIMIT, **settings, **kwargs)
 
 
 def _width(tensors: dict[str, Any]) -> int:

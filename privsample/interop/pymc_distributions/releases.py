@@ -118,7 +118,9 @@ def _in_order(observed: Mapping[Any, Any], model: Any, dims: tuple[str, ...] | N
 def _one(cls: Any, release: Any) -> Released:
     """Return what one release holds."""
     if not isinstance(release.model, cls.models):
-        expected = " or ".join(each.__name__ for each in cls.models) or "none of the models of privsample"
+        if not cls.models:
+            raise TypeError(f"{cls.__name__} observes numbers, got a release of {type(release.model).__name__}")
+        expected = " or ".join(each.__name__ for each in cls.models)
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
     return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model))
 

@@ -82,6 +82,12 @@ def log_poisson(s: Any, mu: Any) -> Any:
     return own - _from_first(pt.log(pt.maximum(s, 1))) + (s - first) * pt.log(mu)
 
 
+def log_sum(terms: Any) -> Any:
+    """Return log of the sum of e^terms over the last axis; finite also where each e^term is below the least float."""
+    largest = disconnected_grad(pt.maximum(terms.max(axis=-1), np.float64(-1e300)))
+    return pt.log(pt.exp(terms - largest[..., None]).sum(axis=-1)) + largest
+
+
 def _from_first(ratios: Any) -> Any:
     """Return the sum of the log ratios of a window (..., width) from its second count on; 0 at the first."""
     sums = ratios.cumsum(axis=-1)
