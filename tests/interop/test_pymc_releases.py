@@ -289,3 +289,19 @@ def test_predictive_draws_have_new_laplace_noise():
     drawn = pm.draw(pm.do(model, {"y_noise": np.full(3, 1e-6)})["y"], 2000, random_seed=1, mode="FAST_COMPILE")
     assert y.owner.op.settings["family"] == "laplace"
     assert (drawn.std(axis=0) > 200).all()  # the noise alone has 283, and the mean of its absolute value 200
+
+
+def test_a_softmax_over_dims_has_the_categories_of_the_release():
+    mechanism = ps.NoisyStatistics(model=ps.DirichletCategorical((1, 1, 1)), n=10, scale=1.0, noise="gaussian")
+    release = mechanism.release([0, 1, 2, 0, 0, 1, 2, 0, 0, 0], rng=np.random.default_rng(1))
+    with pm.Model(coords={"answer": ["yes", "no", "other"]}):
+        z = pm.Normal("z", dims="answer")
+        counts = NoisyMultinomial("counts", p=pm.math.softmax(z), observed=release, dims="answer")
+    assert likelihood(counts)
+
+
+def test_a_parameter_of_the_model_is_not_in_a_release():
+    mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(1, 1), n=4, scale=1.0)
+    release = mechanism.release([0, 1, 1, 1], rng=np.random.default_rng(1))
+    with pm.Model(), pytest.raises(TypeError, match="p must be given: it is a parameter of your model"):
+        NoisyCount("count", observed=release)

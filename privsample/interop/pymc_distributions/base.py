@@ -141,6 +141,25 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
     separate_copies: ClassVar[bool] = False  # whether several noisy copies stay separate; they are averaged otherwise
 
     @classmethod
+    def with_lengths(cls, tensors: dict[str, Any], observed: Any) -> dict[str, Any]:
+        """Return the parameters with lengths that are known from what is observed; by default, as they are.
+
+        Parameters
+        ----------
+        tensors : dict of str to tensor
+            The parameters by name.
+        observed : array, data or None
+            The observed numbers.
+
+        Returns
+        -------
+        dict of str to tensor
+            The parameters by name.
+        """
+        del observed
+        return tensors
+
+    @classmethod
     def model_constants(cls, model: Any) -> dict[str, Any]:
         """Return the parameters of the distribution that the model of a release fixes, such as bounds.
 
@@ -294,7 +313,10 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
             if found.copies > 1:
                 chosen = {**chosen, "copies": found.copies}
         tensor = noise_tensor(noise, noise_scale)
-        tensors = {what: tensor_of(what, at) for what, at in given.items()}
+        missing = [what for what, at in given.items() if at is None]
+        if found is not None and missing:
+            raise TypeError(f"{missing[0]} must be given: it is a parameter of your model, which no release holds")
+        tensors = cls.with_lengths({what: tensor_of(what, at) for what, at in given.items()}, observed)
         check_copies(chosen.get("copies"))
         check_observed(observed, tensor)
         if observed is not None:

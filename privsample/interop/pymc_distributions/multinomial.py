@@ -267,6 +267,16 @@ class NoisyMultinomial(NoisyDistribution):
         )
 
     @classmethod
+    def with_lengths(cls, tensors: dict[str, Any], observed: Any) -> dict[str, Any]:
+        """Return p with as many categories as are observed, if its number of categories is not known."""
+        p = tensors["p"]
+        if observed is None or not p.type.ndim or p.type.shape[-1] is not None:
+            return tensors
+        seen = pt.as_tensor_variable(observed).type.shape
+        categories = seen[-1] if seen else None
+        return tensors | {"p": pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories])}
+
+    @classmethod
     def support(cls, tensors: Any, copies: int | None = None) -> tuple[int | None, ...]:
         """Return the shape of one observation: the copies and the categories."""
         return (*([] if copies is None else [copies]), _categories(tensors["p"]))
