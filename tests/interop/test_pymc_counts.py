@@ -201,7 +201,7 @@ def _grown(variable, count):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", NOISES[:2], ids=lambda noise: noise.name)
-@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.7, False)])
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.5, False)])
 def test_continuous_draws_follow_the_log_density(noise, factor, accepted, alpha):
     values = drawn(NoisyCount.dist(30, 0.3, noise=noise))
     grid = np.linspace(-80, 100, 3601)

@@ -254,3 +254,14 @@ def test_nutpie_samples_a_hierarchy_of_sums():
         )
     trace = nutpie.sample(nutpie.compile_pymc_model(model), draws=100, tune=200, chains=2, seed=1, progress_bar=False)
     assert abs(float(trace.posterior["mean"].mean()) - 0.5) < 0.3
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.6])
+def test_a_density_that_is_infinite_at_a_bound_loses_no_probability(shape):
+    y = np.linspace(-25, 65, 151)
+    noise = ps.GaussianNoise(noise_std=2.0)
+    variable = NoisySum.dist(np.full(len(y), 20), pm.Gamma.dist(shape, 1.0), lower=0, upper=2, noise=noise)
+    density = np.exp(log_density(variable, y))
+    assert np.trapezoid(density, y) == pytest.approx(1, abs=1e-6)
+    clipped = np.minimum(np.random.default_rng(1).gamma(shape, 1.0, 10**6), 2.0)
+    assert density @ y / density.sum() == pytest.approx(20 * clipped.mean(), abs=0.05)

@@ -19,6 +19,7 @@ _GRIDS = (512, 64, 64)  # panels of the grids in which quantiles are located: 2e
 _NEAR = 1e-10  # share of the range at a bound in which a support that begins there must have probability
 _RULE = 16  # Gauss-Legendre points in a panel: they integrate e^(itx) over 20 radians to 1e-13
 PHASE = 16.0  # radians in a panel
+_LOST = 1e-9  # probability that the rule misses, from which it is moved to an end
 
 
 class ClippedRecordTensor(NamedTuple):
@@ -116,6 +117,12 @@ def clipped_record(op: Any, params: Any, lower: Any, upper: Any, *, panels: Any 
     low, high = probability_below(op, safe_low, params), probability_above(op, safe_high, params)
     if not closed:
         low, high = pt.switch(at_low > 0, low, 0.0), pt.switch(at_high < 1, high, 0.0)
+    # A density that is infinite at an end loses probability in its first panel, which belongs close to that end.
+    lost = 1.0 - low - high - inner.sum(axis=-1, keepdims=True)
+    lost = pt.switch(lost > _LOST, lost, 0.0)
+    at_first = disconnected_grad(inner[..., :_RULE].sum(axis=-1, keepdims=True))
+    at_last = disconnected_grad(inner[..., -_RULE:].sum(axis=-1, keepdims=True))
+    low, high = low + pt.switch(at_first >= at_last, lost, 0.0), high + pt.switch(at_first < at_last, lost, 0.0)
     weights = pt.concatenate(_alike(low, high, inner), axis=-1)
     points = disconnected_grad(pt.concatenate(_alike(lower, upper, x), axis=-1))
     return ClippedRecordTensor(points, weights)
