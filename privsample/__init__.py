@@ -13,7 +13,7 @@ def _homes() -> dict[str, str]:
     found = {}
     for line in stub.splitlines():
         match line.split():
-            case ["from", home, "import", name, "as", public] if name == public:
+            case ["from", home, "import", name, "as", public] if name == public and home != "privsample":
                 found[public] = home
     return found
 
