@@ -115,8 +115,9 @@ class NoisySum(NoisyDistribution):
     records : PyMC variable
         The distribution of one record before clipping: what `pm.Normal.dist(mu, sigma)` returns, or another univariate
         distribution whose distribution function PyMC knows. Mixtures, hurdle, zero-inflated, censored, Weibull and
-        exponentially modified normal distributions are refused; `privsample.infer` takes them. Its parameters may differ by group. It need not be the distribution of
-        the release's model, of which only n, the bounds and the noise are used.
+        exponentially modified normal distributions are refused; `privsample.infer` takes them. Its parameters may
+        differ by group. It need not be the distribution of the release's model, of which only n, the bounds and the
+        noise are used.
     lower, upper : float or array of float
         Public bounds of a record, lower < upper; whole numbers if the records are. Left out where `observed` is a
         release.
