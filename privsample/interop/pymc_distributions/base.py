@@ -102,7 +102,7 @@ class GivenLatent(NoisyRV):
 
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
-        found: tuple[Any, Any] = super().hidden(rng, batch, *params[:-1], **settings)  # type: ignore[safe-super]
+        found: tuple[Any, Any] = super().hidden(rng, batch, *params[:-1], **settings)
         return found
 
     @classmethod
@@ -110,11 +110,11 @@ class GivenLatent(NoisyRV):
         *own, latent, scale = params
         scale = pt.sqrt(noises.variance(settings["family"], scale) * latent)
         normal = {**settings, "family": "gaussian"}
-        return super().log_density(value, *own, scale, **normal)  # type: ignore[safe-super]
+        return super().log_density(value, *own, scale, **normal)
 
     @classmethod
     def mean(cls, *params: Any, **settings: Any) -> Any:
-        return super().mean(*params[:-2], params[-1], **settings)  # type: ignore[safe-super]
+        return super().mean(*params[:-2], params[-1], **settings)
 
 
 @_logprob.register(NoisyRV)  # type: ignore[untyped-decorator]
