@@ -11,6 +11,7 @@ from examples import private_counts_from_sites as sites
 
 # ArviZ 0.23 passes to Matplotlib 3.11 what Matplotlib 3.13 will refuse.
 @pytest.mark.filterwarnings("ignore:Passing a dict or None as alias_mapping:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Cannot cache compiled function")  # Numba, of graphs with large constants
 def test_guide():
     found = doctest.testfile(str(Path(__file__).parents[2] / "docs" / "guides" / "pymc.md"), module_relative=False)
     assert found.attempted >= 18
