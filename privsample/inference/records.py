@@ -4,10 +4,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from privsample._checks import FloatArray, check_memory
-from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
@@ -212,36 +210,3 @@ class NormalRecords(ConjugateRecords):
     def constrain(self, z: float) -> tuple[float, float]:
         """The mean itself."""
         return z, 0.0
-
-
-class BernoulliRecords(ConjugateRecords):
-    """Zeros and ones: uniform numbers are the non-centred coordinates, and a record is 1 where they are below theta."""
-
-    model: BetaBernoulli
-
-    def __init__(self, observation: Observation) -> None:
-        if observation.model.fractional:
-            raise TypeError(
-                "fractional records have no likelihood: give prior and records, such as "
-                "prior={'b': scipy.stats.gamma(2)}, records=lambda b: scipy.stats.beta(1, b)"
-            )
-        super().__init__(observation)
-
-    def simulate(self, theta: float, rng: np.random.Generator) -> FloatArray:
-        """Zeros and ones."""
-        return (rng.random(self.n) < theta).astype(np.float64)
-
-    def move(self, new: float, rng: np.random.Generator) -> FloatArray:
-        """Records changed where the uniform number lies between the two proportions."""
-        changed = rng.random(self.n)
-        if new > self.theta:
-            return np.maximum(self.x, changed * (1.0 - self.theta) < new - self.theta)
-        return self.x * (changed * self.theta < new)
-
-    def unconstrain(self, theta: FloatArray) -> FloatArray:
-        """The logit."""
-        return special.logit(np.clip(theta, 1e-300, 1.0 - 1e-16))
-
-    def constrain(self, z: float) -> tuple[float, float]:
-        """The logistic function and the log of its derivative."""
-        return float(special.expit(z)), float(special.log_expit(z) + special.log_expit(-z))

@@ -226,10 +226,9 @@ def sample_noise_aware(
 
 def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
     """Return the parameter as a tensor of this shape. Raises ValueError for a known other shape."""
-    try:
-        found = tensor.as_tensor_variable(given).astype("float64")  # PyTensor may read a Python float as float32
-    except (NotImplementedError, TypeError, ValueError):
-        raise TypeError(f"{what} must be a variable of your model or numbers, got {type(given).__name__}") from None
+    from privsample.interop.pymc_distributions.noise import tensor_of
+
+    found = tensor_of(what, given)
     if found.ndim != len(shape) or any(at not in {None, due} for at, due in zip(found.type.shape, shape, strict=True)):
         due = f"of shape {shape}" if shape else "one number"
         raise ValueError(f"{what} must be {due}, got shape {found.type.shape}")

@@ -191,12 +191,12 @@ import numpy as np
 from privsample.inference.chains import run_chains
 
 class Endless:
-    told = threading.Event()
+    waited = threading.Event()
     def start(self, rng): pass
     def parameters(self): return {}
     def sweep(self, rng, *, tuning):
-        if not Endless.told.is_set():
-            Endless.told.set()
+        if not Endless.waited.is_set():
+            Endless.waited.set()
             print("started", flush=True)
         threading.Event().wait(1e-3)
         return 1.0

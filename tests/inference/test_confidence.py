@@ -400,7 +400,7 @@ def test_many_base_draws_are_drawn_again(monkeypatch):
     assert of(mean_release(), parameters={"mean": (-9, 9)}).interval("mean").tolist() == kept.tolist()
 
 
-def test_post_processing_costs_nothing_and_is_told():
+def test_post_processing_costs_nothing_and_says_so():
     release = mean_release()
     found = of(release, parameters={"mean": (-9, 9)})
     assert found.account == release.account

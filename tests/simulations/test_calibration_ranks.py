@@ -178,13 +178,13 @@ def test_noise_aware_ranks_are_uniform_and_plug_in_ranks_are_not(name, rng, alph
 @pytest.mark.parametrize(("name", "n", "scale"), [("three categories", 50, 7.5), ("exponential times", 200, 8.0)])
 @pytest.mark.parametrize("wrong", [False, True])
 def test_ranks_among_draws_of_infer(name, n, scale, wrong, rng, alpha):
-    """The noise has about twice the standard deviation of the statistic; the mutant is told half of its scale."""
+    """The noise has about twice the standard deviation of the statistic; the mutant takes half of its scale."""
     case = CASES[name]
     model = case.model(case.shares()[-1])
     mechanism = NoisyStatistics(model=model, n=n, noise=case.noise, scale=scale)
-    told = NoisyStatistics(model=model, n=n, noise=case.noise, scale=scale / 2) if wrong else mechanism
+    assumed = NoisyStatistics(model=model, n=n, noise=case.noise, scale=scale / 2) if wrong else mechanism
     simulations = simulate(case, mechanism, 300, rng)
-    ranks = infer_ranks(case, told, simulations, rng)
+    ranks = infer_ranks(case, assumed, simulations, rng)
     assert (cell_p_value(case, ranks, simulations.released) > alpha) != wrong
 
 

@@ -143,16 +143,17 @@ def _describe(columns: Columns) -> Statement:
         else:  # a cell near the level may be rejected with one seed and not with another
             findings += [compared(f"{method}, rejected", rejected, 1.0 + rejected**0.5)]
     failed = [cell for cell in found if cell.method in TESTED and cell.rejected]
-    told = (
+    which = (
         f" Rejected: {'; '.join(f'{cell.description} (p = {cell.p_value:.1g})' for cell in failed)}." if failed else ""
     )
     least = min((cell for cell in found if cell.method in TESTED and not cell.rejected), key=lambda cell: cell.p_value)
     return Statement(
         f"{simulations:,} simulations in each cell: parameters from the prior, records from the parameters, clipped to "
-        "public bounds, and released with (discrete) Laplace noise, moments with Gaussian noise. If a posterior is "
+        "public bounds, and released with noise: discrete Laplace noise for binary records, two categories and Poisson "
+        "counts, Laplace noise for times, (discrete) Gaussian noise for the other models. If a posterior is "
         "calibrated, the ranks of the true parameters are uniform, also given the release. An exact test of their "
         f"empirical distribution function at the level {LEVEL:g} for each cell rejects: {'; '.join(words)}."
-        f"{told} The smallest p-value of the {join_names(TESTED)} cells that are not rejected is {least.p_value:.2g}. "
+        f"{which} The smallest p-value of the {join_names(TESTED)} cells that are not rejected is {least.p_value:.2g}. "
         f"{join_names(CONTROLS)} are controls, wrong on purpose: they ignore noise and clipping, the clipping alone, "
         f"or a fifth of the noise. They pass where {simulations:,} simulations cannot show it.",
         tuple(findings),
