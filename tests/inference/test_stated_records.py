@@ -10,56 +10,10 @@ from privsample.inference.priors import Coordinates, StatedPrior, stated_priors
 from privsample.inference.stated_records import StatedDistribution, StatedRecords
 from privsample.inference.walks import LearnedWalk, Walk
 from tests.inference.calibration import noise_ranks, replicas, uniform_pvalue
+from tests.inference.light import Light, LightPrior
 
 NORMAL = ps.NormalKnownVariance(0, 1, noise_variance=1, bounds=(-1, 1))
 LAPLACE = ps.LaplaceNoise(scale=0.8)
-
-
-class Light:
-    """A normal distribution without the cost of a frozen distribution of SciPy; `hidden` methods are left out."""
-
-    def __init__(self, mean, std=1.0, hidden=()):
-        self.mean, self.std, self.hidden = mean, std, hidden
-
-    def __getattr__(self, name):
-        if name in ("rvs", "logpdf", "cdf", "ppf", "sf", "isf") and name not in self.hidden:
-            return getattr(self, f"_{name}")
-        raise AttributeError(name)
-
-    def _rvs(self, size, random_state):
-        return self.mean + self.std * random_state.standard_normal(size)
-
-    def _logpdf(self, x):
-        return -0.5 * ((x - self.mean) / self.std) ** 2 - np.log(self.std)
-
-    def _cdf(self, x):
-        from scipy.special import ndtr
-
-        return ndtr((x - self.mean) / self.std)
-
-    def _ppf(self, q):
-        from scipy.special import ndtri
-
-        return self.mean + self.std * ndtri(q)
-
-    def _sf(self, x):
-        return self._cdf(2 * self.mean - x)
-
-    def _isf(self, q):
-        return 2 * self.mean - self._ppf(q)
-
-
-class LightPrior(Light):
-    """A prior that is quick to evaluate."""
-
-    def __init__(self, hidden=()):
-        super().__init__(0.0, 1.0, ("cdf", "ppf", "sf", "isf", *hidden))
-
-    def support(self):
-        return -np.inf, np.inf
-
-    def _rvs(self, random_state):
-        return random_state.standard_normal()
 
 
 WAYS = {
@@ -331,38 +285,6 @@ def test_tuned_walks_take_steps_of_the_size_of_the_distribution(rng):
         assert 30 < sizes[0] / sizes[1] < 300
 
 
-@pytest.mark.parametrize(
-    ("returned", "error", "match"),
-    [
-        (3.0, TypeError, r"records must return a frozen distribution.*got float"),
-        (stats.norm, TypeError, r"records must return a frozen distribution.*got norm without its parameters"),
-        (Light, TypeError, "records must return a frozen distribution.*got the class Light"),
-        (stats.norm(0, [1.0, 2.0, 3.0]), ValueError, "operands|size|shape"),
-        (Light(np.nan), ValueError, "records must draw numbers, got NaN at mean=0.5: restrict the prior"),
-    ],
-)
-def test_what_records_must_return(returned, error, match, rng):
-    with pytest.raises(error, match=match):
-        StatedDistribution(lambda mean: returned, {"mean": np.asarray(0.5)}, None).draw(4, rng)
-
-
-def test_densities_and_quantiles_that_are_no_numbers(rng):
-    class Wrong(Light):
-        def _logpdf(self, x):
-            return x * np.nan
-
-    class WrongQuantiles(Light):
-        def _ppf(self, q):
-            return q * np.nan
-
-    observation = Observation(model=NORMAL, n=5, noise=LAPLACE, observed=np.array([1.0]))
-    priors = stated_priors({"mean": LightPrior()})
-    with pytest.raises(ValueError, match="records must have a finite log density or -inf, got nan at mean="):
-        StatedRecords(observation, prior=priors, records=Wrong).start(rng)
-    with pytest.raises(ValueError, match="ppf and cdf of the records must be numbers, got NaN at mean="):
-        StatedRecords(observation, prior=priors, records=lambda mean: WrongQuantiles(mean, hidden=("isf",))).start(rng)
-
-
 class Counts:
     """Poisson counts with quantiles, and with probabilities if `masses` is set."""
 
@@ -422,11 +344,6 @@ def test_chains_find_the_release_under_a_very_wide_prior(rng):
     assert abs(chain.state.values["mean"]) < 5
 
 
-def test_records_that_cannot_be_drawn(rng):
-    with pytest.raises(ValueError, match=r"records cannot be drawn at mean=-0.5: restrict the prior .*: Domain error"):
-        StatedDistribution(lambda mean: stats.expon(scale=mean), {"mean": np.asarray(-0.5)}, None).draw(4, rng)
-
-
 def test_distributions_of_the_library_are_records(rng):
     one = StatedDistribution(lambda mean: ps.Normal(mean, 1), {"mean": np.asarray(0.5)}, None)
     assert one.has_density
@@ -443,67 +360,5 @@ def test_far_tails_keep_their_digits():
     assert one.at_ranks(one.ranks(x, rng)) == pytest.approx(x, rel=1e-12)
 
 
-def test_quantiles_by_numerical_inversion_are_not_used():
-    class Slow(stats.rv_continuous):
-        def _pdf(self, x):
-            return np.exp(-x)
-
-    slow = Slow(a=0.0)
-    assert not StatedDistribution(slow, {}, None).has_quantiles
-    assert StatedDistribution(lambda: stats.gamma(2), {}, None).has_quantiles
-    assert StatedDistribution(lambda: stats.nbinom(2, 0.5), {}, None).has_quantiles
-
-
-@pytest.mark.parametrize(
-    ("prior", "error", "match"),
-    [
-        ({}, ValueError, "prior must name at least one parameter"),
-        ({1: stats.norm()}, TypeError, "prior must map names of parameters, such as 'mean', to distributions, got 1"),
-        ({"mean": 2.0}, TypeError, r"prior\['mean'\] must be a frozen distribution, such as .*got float"),
-        ({"mean": stats.norm}, TypeError, r"prior\['mean'\] must be a frozen.*got norm without its parameters"),
-        ({"mean": Light}, TypeError, r"prior\['mean'\] must be a frozen distribution.*got the class Light"),
-        ({"w": stats.dirichlet([1, 2, 3])}, ValueError, "not over a surface as the Dirichlet"),
-        ({"w": ps.Dirichlet((1, 2))}, ValueError, r"prior\['w'\] must draw finite numbers"),
-        (
-            {"w": stats.vonmises(1.0)},
-            ValueError,
-            r"prior\['w'\] must have a density with a finite integral, got vonmises",
-        ),
-        ({"w": stats.norm(np.zeros((2, 2)), 1)}, ValueError, r"prior\['w'\] must draw finite numbers"),
-    ],
-)
-def test_what_priors_must_be(prior, error, match):
-    with pytest.raises(error, match=match):
-        stated_priors(prior)
-
-
-def test_records_may_change_their_arguments():
-    """A function that works in place must not change the state of the chain."""
-
-    def doubled(w):
-        w *= 2
-        return Light(w[0])
-
-    values = {"w": np.array([0.5, 1.0])}
-    assert StatedDistribution(doubled, values, None).distribution.mean == 1.0
-    assert values["w"].tolist() == [0.5, 1.0]
-
-
 def test_a_prior_on_part_of_a_circle():
     assert StatedPrior("angle", stats.vonmises_line(1.0)).high == pytest.approx(np.pi)
-
-
-def test_a_prior_whose_density_is_no_number():
-    class Wrong(LightPrior):
-        def _logpdf(self, x):
-            return np.nan
-
-    with pytest.raises(ValueError, match=r"prior\['mean'\] must have a log density, got NaN at"):
-        StatedPrior("mean", Wrong())
-
-    class Zero(LightPrior):
-        def _logpdf(self, x):
-            return -np.inf
-
-    with pytest.raises(ValueError, match=r"prior\['mean'\] must have a finite log density at its draws"):
-        StatedPrior("mean", Zero())
