@@ -48,8 +48,9 @@ class SumDensity(Op):  # type: ignore[misc]
         for storage, value in zip(outputs, found, strict=True):
             storage[0] = value
 
-    def infer_shape(self, _fgraph: Any, _node: Any, shapes: Any) -> Any:
-        """Return the shapes of the outputs."""
+    def infer_shape(self, *given: Any) -> Any:
+        """Return the shapes of the outputs; PyTensor 2 passes graph, node and shapes, PyTensor 3 node and shapes."""
+        shapes = given[-1]
         return [shapes[0], shapes[3], shapes[0]]
 
     def connection_pattern(self, _node: Any) -> Any:
