@@ -488,8 +488,8 @@ class BetaQuery(PosteriorMechanism):
             total, count = total + exact_sum(self.domain, chunk), count + len(chunk)
         return ((total - count * low) / (high - low),), count
 
-    def _summary(self, data: Any) -> tuple[FloatArray, int]:
-        return self._scaled_sum(data)
+    def _summary(self, data: Any) -> tuple[Any, int]:
+        return self._exact_summary(data) if self.exact else self._scaled_sum(data)
 
     def _scaled_sum(self, data: Any) -> tuple[FloatArray, int]:
         low, high = self.bounds
