@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, flag, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
@@ -97,6 +97,7 @@ class TemperedPosterior(ExactDraws):
     )
 
     def __post_init__(self) -> None:
+        set_fields(self, exact=flag(exact=self.exact))
         account = self._single
         set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
         self._check_draws()
