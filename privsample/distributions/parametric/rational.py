@@ -6,7 +6,7 @@ is round(X) on the grid, where X has exactly the stated distribution (docs/notes
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
@@ -52,35 +52,20 @@ class RationalDistribution(ABC):
         return ()
 
     @property
-    @abstractmethod
     def support(self) -> tuple[float, float]:
-        """The interval of possible numbers without truncation; an end that is finite is not attained."""
+        """The open interval of possible numbers without truncation."""
+        return -math.inf, math.inf
+
+    @property
+    def least_shape(self) -> Fraction | None:
+        """The smallest shape parameter; draws crowd at 0 where it is small. None for a distribution without one."""
+        return None
 
     def sample(self, size: int, grid: Grid, rng: np.random.Generator) -> FloatArray:
         """Independent exact draws, rounded to the grid, shape (size,) or (size, K)."""
         words = WordStream(rng)
-        point = self._point_inside(grid)
-        drawn = [[point(rounded(number, grid)) for number in self.draw(words)] for _ in range(size)]
+        drawn = [[grid.point(rounded(number, grid)) for number in self.draw(words)] for _ in range(size)]
         return np.array(drawn, dtype=np.float64).reshape(size, *self.shape)
-
-    def _point_inside(self, grid: Grid) -> Callable[[int], float]:
-        """The grid point that is released for an index: always inside the support and the bounds.
-
-        Moving a point is post-processing of the index by a public rule (exact_draws.md, step 4).
-        """
-        low, high = self.support
-        pitch = Fraction(grid.pitch)
-        if self.bounds is not None:
-            first, last = math.ceil(self.bounds[0] / pitch), math.floor(self.bounds[1] / pitch)
-            return lambda index: grid.point(min(max(index, first), last))
-        near_low = grid.pitch / 4 or math.ulp(0.0)
-        near_high = min(high - grid.pitch / 4, math.nextafter(high, low))
-
-        def point(index: int) -> float:
-            at = grid.point(index)
-            return near_low if at <= low == 0.0 else near_high if at >= high else at
-
-        return point
 
 
 def _power(shape: Fraction, temperature: float) -> Fraction:
@@ -100,6 +85,11 @@ class RationalBeta(RationalDistribution):
     def support(self) -> tuple[float, float]:
         """(0, 1)."""
         return 0.0, 1.0
+
+    @property
+    def least_shape(self) -> Fraction:
+        """The smaller one of a and b."""
+        return min(self.a, self.b)
 
     def tempered(self, temperature: float) -> "RationalBeta":
         """The Beta distribution with the shapes 1 + (a - 1)/T and 1 + (b - 1)/T."""
@@ -125,6 +115,11 @@ class RationalGamma(RationalDistribution):
         """(0, inf)."""
         return 0.0, math.inf
 
+    @property
+    def least_shape(self) -> Fraction:
+        """The shape."""
+        return self.gamma_shape
+
     def tempered(self, temperature: float) -> "RationalGamma":
         """The Gamma distribution with the shape 1 + (shape - 1)/T and the rate over T."""
         shape, rate = _power(self.gamma_shape, temperature), self.rate / Fraction(temperature)
@@ -144,11 +139,6 @@ class RationalNormal(RationalDistribution):
     mean: Fraction
     variance: Fraction
     bounds: Bounds | None = None
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """(-inf, inf)."""
-        return -math.inf, math.inf
 
     def tempered(self, temperature: float) -> "RationalNormal":
         """The normal distribution with the variance times T."""
@@ -181,6 +171,11 @@ class RationalDirichlet(RationalDistribution):
     def support(self) -> tuple[float, float]:
         """(0, 1)."""
         return 0.0, 1.0
+
+    @property
+    def least_shape(self) -> Fraction:
+        """The smallest alpha."""
+        return min(self.alpha)
 
     def tempered(self, temperature: float) -> "RationalDirichlet":
         """The Dirichlet distribution with the parameters 1 + (alpha - 1)/T."""

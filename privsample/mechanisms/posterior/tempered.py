@@ -58,7 +58,8 @@ class TemperedPosterior(ExactDraws):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -131,10 +132,10 @@ class TemperedPosterior(ExactDraws):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return truncate(self._posterior_in_doubles(statistic), *self._single.parameter_bounds)
+        return truncate(self._posterior_in_doubles(statistic, self.n), *self._single.parameter_bounds)
 
-    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
-        return temper(self.model.posterior(statistic, self.n), self.temperature)
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
+        return temper(self.model.posterior(statistic, n), self.temperature)
 
     def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
         posterior = self.model.exact_posterior(statistic, self.n)
