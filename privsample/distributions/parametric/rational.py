@@ -64,8 +64,12 @@ class RationalDistribution(ABC):
     def sample(self, size: int, grid: Grid, rng: np.random.Generator) -> FloatArray:
         """Independent exact draws, rounded to the grid, shape (size,) or (size, K)."""
         words = WordStream(rng)
-        drawn = [[grid.point(rounded(number, grid)) for number in self.draw(words)] for _ in range(size)]
+        drawn = [self.rounded_draw(grid, words) for _ in range(size)]
         return np.array(drawn, dtype=np.float64).reshape(size, *self.shape)
+
+    def rounded_draw(self, grid: Grid, words: WordStream) -> list[float]:
+        """The numbers of one exact draw, rounded to the grid."""
+        return [grid.point(rounded(number, grid)) for number in self.draw(words)]
 
 
 def _power(shape: Fraction, temperature: float) -> Fraction:
