@@ -85,6 +85,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("Parallel", 1): _fields(moved="records_may_move"),
     ("PosteriorAccountant", 1): _weight_of_prior,
     ("PrivateGibbsHMM", 1): _fields(kept="released_sweeps"),
+    ("PrivateGibbsHMM", 2): _floats,
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RecordSensitivity", 2): _fields(whole="integer_valued"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),

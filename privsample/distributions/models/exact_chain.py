@@ -1,8 +1,8 @@
 """Tempered Gibbs updates of a hidden Markov chain that are drawn exactly.
 
 Each update is an exponential mechanism of its own. The emission probabilities are drawn exactly and rounded to a public
-grid inside their bounds. The states are drawn exactly given the rounded probabilities, so that all of a sweep that later
-sweeps read is among the outputs that the account composes (docs/notes/exact_draws.md and gibbs.md, section 2).
+grid inside their bounds. The states are drawn exactly given the rounded probabilities. So all that later sweeps read is
+among the outputs that the account composes (docs/notes/exact_draws.md; gibbs.md, section 2).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.words import WordStream
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, States, count_moves, log_dirichlet, move
 from privsample.distributions.models.truncation import share_bounds
-from privsample.distributions.parametric.rational import RationalDirichlet
+from privsample.distributions.parametric.rational import RationalDirichlet, rounded_numbers
 
 
 @frozen_value
@@ -79,7 +79,7 @@ class ExactUpdates(Memo):
             for row, own in zip(shares, totals, strict=True):
                 alpha = tuple(prior + int(count) for count in own[part])
                 drawn = RationalDirichlet(alpha=alpha).tempered(self.temperature).truncated(grid.low, grid.high)
-                row[part] = drawn.rounded_draw(grid, words)
+                row[part] = rounded_numbers(drawn.sampler()(words), grid)
         return shares
 
     def _sweep(self, z: States, moves: FloatArray, scores: "_Scores", words: WordStream, steps: Any) -> None:
@@ -121,9 +121,7 @@ class _Scores:
         top = float(self._guess[t].max())
 
         def weight(k: int) -> Callable[[int], Any]:
-            return lambda bits: (
-                (self._at(bits)[t, k] - top + enclose(odds[k]).log()) * enclose(inverse)
-            ).exp()
+            return lambda bits: ((self._at(bits)[t, k] - top + enclose(odds[k]).log()) * enclose(inverse)).exp()
 
         return [weight(k) for k in range(len(odds))]
 

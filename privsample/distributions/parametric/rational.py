@@ -6,7 +6,7 @@ is round(X) on the grid, where X has exactly the stated distribution (docs/notes
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
@@ -19,9 +19,16 @@ from privsample.distributions.exact import laws
 from privsample.distributions.exact.balls import enclose
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.lazy import LazyMap, LazyReal, affine, rounded
+from privsample.distributions.exact.truncated import (
+    truncated_beta_sampler,
+    truncated_gamma_sampler,
+    truncated_normal_sampler,
+)
+from privsample.distributions.exact.truncated_dirichlet import truncated_dirichlet_sampler
 from privsample.distributions.exact.words import WordStream
 
 Bounds = tuple[Fraction, Fraction]
+Sampler = Callable[[WordStream], Sequence[LazyReal]]
 ExactStatistic = tuple[Fraction, ...]
 
 
@@ -43,8 +50,11 @@ class RationalDistribution(ABC):
         return replace(self, bounds=(Fraction(low), Fraction(high)))  # type: ignore[type-var]
 
     @abstractmethod
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
-        """The numbers of one draw, each known by enclosures that can be refined."""
+    def sampler(self) -> Sampler:
+        """A function that draws the numbers once, each known by enclosures that can be refined.
+
+        What depends on no randomness is computed once.
+        """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,13 +73,14 @@ class RationalDistribution(ABC):
 
     def sample(self, size: int, grid: Grid, rng: np.random.Generator) -> FloatArray:
         """Independent exact draws, rounded to the grid, shape (size,) or (size, K)."""
-        words = WordStream(rng)
-        drawn = [self.rounded_draw(grid, words) for _ in range(size)]
+        words, draw = WordStream(rng), self.sampler()
+        drawn = [rounded_numbers(draw(words), grid) for _ in range(size)]
         return np.array(drawn, dtype=np.float64).reshape(size, *self.shape)
 
-    def rounded_draw(self, grid: Grid, words: WordStream) -> list[float]:
-        """The numbers of one exact draw, rounded to the grid."""
-        return [grid.point(rounded(number, grid)) for number in self.draw(words)]
+
+def rounded_numbers(numbers: Sequence[LazyReal], grid: Grid) -> list[float]:
+    """The points of the cells that contain the numbers."""
+    return [grid.point(rounded(number, grid)) for number in numbers]
 
 
 def _power(shape: Fraction, temperature: float) -> Fraction:
@@ -99,11 +110,12 @@ class RationalBeta(RationalDistribution):
         """The Beta distribution with the shapes 1 + (a - 1)/T and 1 + (b - 1)/T."""
         return replace(self, a=_power(self.a, temperature), b=_power(self.b, temperature))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (laws.beta(self.a, self.b, words),)
-        return (laws.truncated_beta(self.a, self.b, *self.bounds, words),)
+            return lambda words: (laws.beta(self.a, self.b, words),)
+        draw = truncated_beta_sampler(self.a, self.b, *self.bounds)
+        return lambda words: (draw(words),)
 
 
 @frozen_value
@@ -129,11 +141,13 @@ class RationalGamma(RationalDistribution):
         shape, rate = _power(self.gamma_shape, temperature), self.rate / Fraction(temperature)
         return replace(self, gamma_shape=shape, rate=rate)
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (affine(laws.gamma(self.gamma_shape, words), 1 / self.rate),)
-        return (laws.truncated_gamma(self.gamma_shape, self.rate, *self.bounds, words),)
+            scale = 1 / self.rate
+            return lambda words: (affine(laws.gamma(self.gamma_shape, words), scale),)
+        draw = truncated_gamma_sampler(self.gamma_shape, self.rate, *self.bounds)
+        return lambda words: (draw(words),)
 
 
 @frozen_value
@@ -148,11 +162,12 @@ class RationalNormal(RationalDistribution):
         """The normal distribution with the variance times T."""
         return replace(self, variance=self.variance * Fraction(temperature))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (LazyMap(self._place, laws.normal(words)),)
-        return (laws.truncated_normal(self.mean, self.variance, *self.bounds, words),)
+            return lambda words: (LazyMap(self._place, laws.normal(words)),)
+        draw = truncated_normal_sampler(self.mean, self.variance, *self.bounds)
+        return lambda words: (draw(words),)
 
     def _place(self, ball: Any) -> Any:
         """The mean plus the standard deviation times a ball around a standard normal number."""
@@ -185,8 +200,8 @@ class RationalDirichlet(RationalDistribution):
         """The Dirichlet distribution with the parameters 1 + (alpha - 1)/T."""
         return replace(self, alpha=tuple(_power(a, temperature) for a in self.alpha))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """K numbers."""
         if self.bounds is None:
-            return laws.dirichlet(self.alpha, words)
-        return laws.truncated_dirichlet(self.alpha, self.bounds[0], words)
+            return lambda words: laws.dirichlet(self.alpha, words)
+        return truncated_dirichlet_sampler(self.alpha, self.bounds[0])
