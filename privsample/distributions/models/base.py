@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +13,11 @@ from privsample._checks import FloatArray
 from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.records import exact_sum
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
@@ -238,6 +241,84 @@ class Model(Memo, ABC):
         PosteriorDistribution
             The distribution with natural parameter w prior + r (s, n).
         """
+
+    def exact_summarize(self, data: Any) -> tuple[ExactStatistic, int]:
+        """Compute the statistic without rounding, and the number of records, in one pass over the data.
+
+        Parameters
+        ----------
+        data : array or Arrow stream
+            One column of records.
+
+        Returns
+        -------
+        statistic : tuple of fractions.Fraction
+            The numbers of the statistic: the sum does not depend on the order of the records.
+        n : int
+            The number of records.
+
+        Raises
+        ------
+        SchemaError
+            If the data are not one column of numbers.
+        """
+        total = (Fraction(0),) * self.empty.size
+        count = 0
+        for chunk in chunks(data):
+            total = tuple(a + b for a, b in zip(total, self.exact_statistic(chunk), strict=True))
+            count += len(chunk)
+        return total, count
+
+    def exact_statistic(self, chunk: NDArray[Any]) -> ExactStatistic:
+        """Sum of the sufficient statistics of a chunk of records, without rounding.
+
+        By default, the sum of integer records after the public rule of `domain`.
+
+        Parameters
+        ----------
+        chunk : array of shape (k,)
+            Records.
+
+        Returns
+        -------
+        tuple of fractions.Fraction
+            The numbers of the statistic.
+        """
+        return (exact_sum(self.domain, chunk),)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalDistribution:
+        """The posterior with parameters that are computed without rounding, for exact draws.
+
+        Parameters
+        ----------
+        statistic : tuple of fractions.Fraction
+            The exact statistic.
+        n : int
+            Number of records, >= 0.
+        data_weight : float, default 1
+            Power r of the likelihood (power posterior), in (0, 1].
+        prior_weight : float, default 1
+            Factor w of the natural parameters of the prior, finite and >= 1.
+
+        Returns
+        -------
+        RationalDistribution
+            The distribution with natural parameter w prior + r (s, n).
+
+        Raises
+        ------
+        TypeError
+            By default: the model does not define this method, and its posterior is drawn with floating-point numbers.
+        """
+        del statistic, n, data_weight, prior_weight
+        raise TypeError(f"{type(self).__name__} does not define exact_posterior, which exact draws need")
+
+    @property
+    def has_exact_posterior(self) -> bool:
+        """True if the model defines `exact_posterior`."""
+        return type(self).exact_posterior is not Model.exact_posterior
 
     @cached
     def prior(self) -> PosteriorDistribution:
