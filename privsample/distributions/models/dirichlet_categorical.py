@@ -11,6 +11,7 @@ from privsample._checks import FloatArray, positive
 from privsample._data import category_names, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
@@ -113,13 +114,9 @@ class DirichletCategorical(Model):
         codes = self.domain.clean(chunk).astype(np.int64)
         return np.bincount(codes, minlength=len(self.alpha)).astype(np.float64)
 
-    def exact_summarize(self, data: Any) -> tuple[ExactStatistic, int]:
+    def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:
         """The counts of the categories and the number of records of a column of codes, or of names."""
-        return Model.exact_summarize(self, codes_of_names(data, self.names))
-
-    def exact_statistic(self, chunk: NDArray[Any]) -> ExactStatistic:
-        """The counts of the categories: K whole numbers."""
-        return tuple(Fraction(count) for count in self.statistic(chunk).tolist())
+        return Model.exact_summarize(self, codes_of_names(data, self.names), grid)
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
