@@ -222,6 +222,7 @@ class PrivateGibbsHMM(Mechanism):
             raise ValueError(f"grid must be None with exact=False: only exact draws are rounded, got {self.grid!r}")
         if self.distribution is not None and self.distribution.integer_valued:
             raise ValueError(f"grid must be None with {self.noise} noise, which is an integer, got {self.grid!r}")
+        set_fields(self, grid=positive(grid=self.grid))
         set_fields(self, grid=self._rounding.pitch)
 
     @cached
