@@ -55,6 +55,12 @@ def _floats(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"exact": False}
 
 
+def _sampler(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace `sampler` by `exact`: OpenDP drew in exact arithmetic, NumPy drew floating-point numbers."""
+    left = {name: item for name, item in fields.items() if name != "sampler"}
+    return left | {"exact": fields.get("sampler") == "opendp"}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -65,6 +71,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("BetaQuery", 1): _weight_of_prior,
     ("BetaQuery", 2): _floats,
     ("BetaShifts", 1): _fields(whole="integer_valued"),
+    ("ClippedSum", 1): _floats,
     ("ConcentratedPosterior", 1): _weight_of_prior,
     ("ConcentratedPosterior", 2): _floats,
     ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
@@ -76,11 +83,14 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("EmissionAccountant", 1): _fields(least="min_records"),
     ("GammaRateShift", 1): _fields(reach="max_shift", each="shape_per_record"),
     ("GammaShapeShift", 1): _fields(reach="max_shift"),
+    ("GaussianSum", 1): _floats,
+    ("LaplaceSum", 1): _floats,
     ("LinearRegression", 1): _fields(spread="feature_prior_scale"),
     ("LogisticAccountant", 1): _weight_of_prior,
     ("LogisticPosterior", 1): _weight_of_prior,
     ("NoisyScore", 1): _fields(law="distribution"),
     ("NoisyProjectedSGD", 1): _order_of_records,
+    ("NoisyStatistics", 1): _sampler,
     ("NormalShift", 1): _fields(reach="record_range"),
     ("Parallel", 1): _fields(moved="records_may_move"),
     ("PosteriorAccountant", 1): _weight_of_prior,

@@ -284,7 +284,8 @@ class GaussianSum(ColumnSum):
         True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
         IDEAL_REALS. False adds floating-point numbers.
     grid : float, optional
-        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of `bounds`.
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------
@@ -322,7 +323,10 @@ class GaussianSum(ColumnSum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=self._assumptions
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
@@ -360,7 +364,8 @@ class LaplaceSum(ColumnSum):
         True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
         IDEAL_REALS. False adds floating-point numbers.
     grid : float, optional
-        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of `bounds`.
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------
@@ -485,7 +490,10 @@ class ClippedSum(NoisySum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=self._assumptions
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
