@@ -50,6 +50,16 @@ def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
     return left | {"order": "shuffle_once" if fields.get("hidden_order", True) else "given"}
 
 
+def _float_chain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Name the rounding of a Markov chain's steps FLOAT_CHAIN, which files of older versions called IDEAL_REALS."""
+    stated = fields.get("assumptions", frozenset())
+    named = {one.name: one for one in stated}
+    if "IDEAL_REALS" not in named:
+        return fields
+    ideal = named["IDEAL_REALS"]
+    return fields | {"assumptions": stated - {ideal} | {type(ideal)["FLOAT_CHAIN"]}}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -62,11 +72,14 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("ConcentratedPosterior", 1): _weight_of_prior,
     ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
+    ("ContractionAccountant", 1): _float_chain,
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("Domain", 1): _fields(whole="integer_valued"),
     ("EmissionAccountant", 1): _fields(least="min_records"),
     ("GammaRateShift", 1): _fields(reach="max_shift", each="shape_per_record"),
     ("GammaShapeShift", 1): _fields(reach="max_shift"),
+    ("HiddenStateAccountant", 1): _float_chain,
+    ("LangevinAccountant", 1): _float_chain,
     ("LinearRegression", 1): _fields(spread="feature_prior_scale"),
     ("LogisticAccountant", 1): _weight_of_prior,
     ("LogisticPosterior", 1): _weight_of_prior,
@@ -80,6 +93,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("RecordSensitivity", 2): _fields(whole="integer_valued"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
     ("SGDAccountant", 1): _order_of_records,
+    ("SGDAccountant", 2): _float_chain,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),

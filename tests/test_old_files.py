@@ -36,10 +36,15 @@ TIGHTER = {
     "tempered-posterior": ("rdp",),
 }
 
+# accounts of Markov chains, which said IDEAL_REALS before FLOAT_CHAIN said the same of their steps
+CHAINS = {"gradient-descent", "public-descent", "contraction", "contraction-maps"}
 
-def assert_same_numbers(account, recorded, *, tighter=()):
+
+def assert_same_numbers(account, recorded, *, tighter=(), chain=False):
     """Equal to what was recorded; `tighter`: the views of which a sharper theorem has lowered some numbers since."""
     found = account_numbers(account)
+    if chain:
+        recorded = recorded | {"assumptions": sorted({*recorded["assumptions"]} - {"IDEAL_REALS"} | {"FLOAT_CHAIN"})}
     assert found.keys() == recorded.keys()
     for view, numbers in recorded.items():
         if view == "relation":
@@ -118,7 +123,7 @@ def test_a_release_loads_with_the_numbers_that_it_was_published_with(path):
         name: table["values"] for name, table in read(path)["draws"].items()
     }
     recorded = read(path.parent.parent / "expected.json")["releases"][path.stem]
-    assert_same_numbers(release.account, recorded, tighter=TIGHTER.get(path.stem, ()))
+    assert_same_numbers(release.account, recorded, tighter=TIGHTER.get(path.stem, ()), chain=path.stem in CHAINS)
     assert ps.Release.from_json(release.to_json()) == release
 
 
