@@ -50,14 +50,24 @@ def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
     return left | {"order": "shuffle_once" if fields.get("hidden_order", True) else "given"}
 
 
+def _until_accepted(fields: dict[str, Any]) -> dict[str, Any]:
+    """Rejection made proposals until enough were accepted, before there was `constant_time`."""
+    return {"constant_time": False} | fields
+
+
 def _float_chain(fields: dict[str, Any]) -> dict[str, Any]:
     """Name the rounding of a Markov chain's steps FLOAT_CHAIN, which files of older versions called IDEAL_REALS."""
     stated = fields.get("assumptions", frozenset())
-    named = {one.name: one for one in stated}
-    if "IDEAL_REALS" not in named:
-        return fields
-    ideal = named["IDEAL_REALS"]
-    return fields | {"assumptions": stated - {ideal} | {type(ideal)["FLOAT_CHAIN"]}}
+    ideal = [one for one in stated if one.name == "IDEAL_REALS"]
+    return (
+        fields | {"assumptions": stated - {*ideal} | {type(one)["FLOAT_CHAIN"] for one in ideal}} if ideal else fields
+    )
+
+
+def _timing(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add TIMING, which accounts of logistic draws of older versions assumed and did not state."""
+    stated = fields.get("assumptions", frozenset())
+    return fields | {"assumptions": stated | {type(one)["TIMING"] for one in stated}} if stated else fields
 
 
 RENAMED: dict[str, str] = {
@@ -82,7 +92,9 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("LangevinAccountant", 1): _float_chain,
     ("LinearRegression", 1): _fields(spread="feature_prior_scale"),
     ("LogisticAccountant", 1): _weight_of_prior,
+    ("LogisticAccountant", 2): _timing,
     ("LogisticPosterior", 1): _weight_of_prior,
+    ("LogisticPosterior", 2): _until_accepted,
     ("NoisyScore", 1): _fields(law="distribution"),
     ("NoisyProjectedSGD", 1): _order_of_records,
     ("NormalShift", 1): _fields(reach="record_range"),
