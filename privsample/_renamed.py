@@ -50,6 +50,11 @@ def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
     return left | {"order": "shuffle_once" if fields.get("hidden_order", True) else "given"}
 
 
+def _floats(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add `exact=False`: a file of a version without exact draws holds draws of floating-point numbers."""
+    return fields | {"exact": False}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -65,22 +70,28 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("Domain", 1): _fields(whole="integer_valued"),
     ("EmissionAccountant", 1): _fields(least="min_records"),
+    ("ExponentialMechanism", 1): _floats,
     ("GammaRateShift", 1): _fields(reach="max_shift", each="shape_per_record"),
     ("GammaShapeShift", 1): _fields(reach="max_shift"),
     ("LinearRegression", 1): _fields(spread="feature_prior_scale"),
     ("LogisticAccountant", 1): _weight_of_prior,
     ("LogisticPosterior", 1): _weight_of_prior,
-    ("NoisyScore", 1): _fields(law="distribution"),
+    ("MarkovKernel", 1): _floats,
     ("NoisyProjectedSGD", 1): _order_of_records,
+    ("NoisyScore", 1): _fields(law="distribution"),
     ("NormalShift", 1): _fields(reach="record_range"),
     ("Parallel", 1): _fields(moved="records_may_move"),
+    ("PermuteAndFlip", 1): _floats,
     ("PosteriorAccountant", 1): _weight_of_prior,
     ("PrivateGibbsHMM", 1): _fields(kept="released_sweeps"),
     ("ProfileAccountant", 1): _fields(laws="distributions"),
+    ("RandomizedResponse", 1): _floats,
     ("RecordSensitivity", 2): _fields(whole="integer_valued"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("ReportNoisyMax", 1): _floats,
     ("SGDAccountant", 1): _order_of_records,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),
+    ("UniformReset", 1): _floats,
 }

@@ -30,6 +30,9 @@ class Assumption(Enum):
     )
     INDEPENDENT_PROFILES = "the profiles of different sources were chosen independently of each other"
     INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
+    FIXED_WORK = (
+        "the time of each single run, and traces in caches and memory, are not observed; the number of runs is public"
+    )
     TIMING = "the running time of a release is not observed; it depends on a number of runs that must stay secret"
     STATED = "the guarantee was stated by the user and is correct"
     STATED_FAMILY = "the exponential family is as the user states it: contributions, log normalizer and exact sampler"
@@ -39,3 +42,8 @@ class Assumption(Enum):
 
     def __repr__(self) -> str:
         return f"Assumption.{self.name}"
+
+
+def drawing_assumptions(*, exact: bool) -> frozenset[Assumption]:
+    """What a draw assumes by itself: nothing if it is exact, IDEAL_REALS if floating-point numbers are drawn."""
+    return frozenset() if exact else frozenset({Assumption.IDEAL_REALS})

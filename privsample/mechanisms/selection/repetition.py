@@ -4,6 +4,7 @@ The number of runs is never revealed.
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant, Stop
 from privsample.accounting.selection.repetition import SelectionAccountant
+from privsample.distributions.exact.categorical import Categorical
 from privsample.distributions.repetitions import (
     RepetitionDistribution,
     TruncatedNegativeBinomial,
@@ -229,6 +231,11 @@ class ConditionalSelection(Wrapper):
             stop=self.stop,
         )
 
+    @cached
+    def _stops(self) -> Categorical:
+        """0 with the stop probability, else 1."""
+        return Categorical.of_weights([Fraction(self.stop_probability), 1 - Fraction(self.stop_probability)])
+
     @property
     def quantity(self) -> str:
         """The label of the base."""
@@ -260,7 +267,7 @@ class ConditionalSelection(Wrapper):
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         first = self.stop == "after"  # the first run is made without a stop before it
-        while first or draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
+        while first or draw_with_entropy_check(rng, lambda: self._stops.draw(1, rng))[0] == 1:
             first = False
             rank, found = _one_run(self.base, self.score, statistic, rng)
             if rank >= rank_of(self.threshold):
