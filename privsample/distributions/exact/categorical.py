@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
+from privsample.distributions.exact.balls import WorkingPrecision, enclose
 from privsample.distributions.exact.words import Words, random_words
 
 Integers = NDArray[np.int64]
@@ -21,6 +22,7 @@ Boundaries = Callable[[int], tuple[list[int], list[int]]]
 
 _BITS = 63  # bits of a uniform number that decide nearly all draws: 2^63 itself is a word
 _MORE = 64  # bits that are added while a draw is undecided
+_MOST_PRECISION = 1 << 16  # bits of precision up to which the sum of all masses is sharpened
 _GUARD = 48  # bits of precision beyond those of the boundaries; they cover the rounding of up to 2^40 sums
 
 
@@ -101,13 +103,16 @@ def ball_boundaries(masses: Callable[[int], Sequence[Any]]) -> Boundaries:
     """The boundaries for masses that balls of python-flint enclose, for any precision in bits."""
 
     def boundaries(bits: int) -> tuple[list[int], list[int]]:
-        from flint import ctx
-
-        with ctx.workprec(bits + _GUARD):
-            below = list(accumulate(masses(bits + _GUARD)))
-            factor = 2**bits / below.pop()
-            balls = [part * factor for part in below]
-            return [floor_of(ball) for ball in balls], [min(ceil_of(ball, bits), 2**bits) for ball in balls]
+        precision = bits + _GUARD
+        while True:
+            with WorkingPrecision(precision):
+                below = list(accumulate(masses(precision)))
+                total = below.pop()
+                # a sum in which digits cancel, such as a tail's mass, is computed again with more of them
+                if total.rel_accuracy_bits() >= bits or precision > _MOST_PRECISION:
+                    balls = [part * 2**bits / total for part in below]
+                    return [floor_of(ball) for ball in balls], [ceil_of(ball, bits) for ball in balls]
+            precision *= 2
 
     return boundaries
 
@@ -120,19 +125,16 @@ def floor_of(ball: Any) -> int:
 
 
 def ceil_of(ball: Any, bits: int) -> int:
-    """The smallest integer certainly at or above a number; 2^bits if the ball is not finite."""
+    """The smallest integer certainly at or above a number up to 2^bits; 2^bits if the ball is not finite."""
     if not ball.is_finite():
         return 2**bits
     found = ball.upper().ceil().unique_fmpz()
-    return 2**bits if found is None else int(found)
+    return 2**bits if found is None else min(int(found), 2**bits)
 
 
 def as_ball(number: Fraction | float) -> Any:
-    """A ball of python-flint around a rational number, in the precision of its context."""
-    from flint import arb, fmpq
-
-    exact = Fraction(number)
-    return arb(fmpq(exact.numerator, exact.denominator))
+    """A ball of python-flint around a rational number in the working precision; a float is a fraction."""
+    return enclose(Fraction(number))
 
 
 def bernoulli_draws(probabilities: FloatArray, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -180,5 +182,3 @@ def scaled_bounds(values: FloatArray, error: float) -> tuple[Words, Words]:
     low = np.floor(np.ldexp(np.clip(values - error, 0.0, 1.0), _BITS))
     high = np.ceil(np.ldexp(np.clip(values + error, 0.0, 1.0), _BITS))
     return low.astype(np.uint64), high.astype(np.uint64)
-
-

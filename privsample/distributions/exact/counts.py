@@ -1,7 +1,6 @@
 """Exact draws of a count from one of its masses and the ratios of neighbouring masses (exact_choices.md, section 2)."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,17 +36,14 @@ class ExactCount:
 
     def __init__(self, terms: Callable[[], MassTerms | None], maximum: float) -> None:
         self._terms, self._maximum = terms, maximum
+        self._tables: dict[int, Categorical] = {}
 
     def draw(self, rng: np.random.Generator) -> int:
         """One draw. Its time is proportional to a count beyond 1024."""
-        start, table = 0, self._first
-        while start + (found := int(table.draw(1, rng)[0])) == (stop := self._stop(start)):
-            start, table = stop, self._table(stop)
+        start = 0
+        while start + (found := int(self._table(start).draw(1, rng)[0])) == (stop := self._stop(start)):
+            start = stop
         return start + found
-
-    @cached_property
-    def _first(self) -> Categorical:
-        return self._table(0)
 
     def _stop(self, start: int) -> int:
         """The count after the last one of the table that begins with `start`."""
@@ -57,8 +53,11 @@ class ExactCount:
 
     def _table(self, start: int) -> Categorical:
         """The counts from `start` on, given that the count is at least `start`; the last category is a larger count."""
+        if start in self._tables:
+            return self._tables[start]
         stop = self._stop(start)
-        return Categorical.of_balls(lambda _: self._masses(start, stop))
+        made = Categorical.of_balls(lambda _: self._masses(start, stop))
+        return self._tables.setdefault(start, made) if stop <= _MOST + 1 else made
 
     def _masses(self, start: int, stop: int) -> list[Any]:
         """The masses of the counts from `start` to `stop` - 1 and that of all larger counts."""
