@@ -113,7 +113,7 @@ def test_uniform_integers_reject_the_incomplete_last_cycle():
 
 
 def test_bounds_of_doubles_hold_them():
-    low, high = scaled_bounds(np.array([0.0, 0.3, 1.0]), 1e-9)
+    low, high = scaled_bounds(np.array([0.0, 0.3, 1.0]), np.array(1e-9))
     assert low[0] == 0
     assert int(high[2]) == HALF
     for j, x in enumerate((0.0, 0.3, 1.0)):
@@ -140,8 +140,8 @@ def test_counts_beyond_the_first_table_continue_in_the_next():
     assert geometric(0.5).draw(GivenWords(0)) == 1
     assert geometric(0.5).draw(GivenWords(2**63 + 2**61)) == 2
     assert geometric(0.5).draw(GivenWords(2**64 - 2**32 + 2**30)) == 33
-    # more than 1023 bits of one: beyond the first table, whose last boundary is 1 - 2^-1023
-    assert geometric(0.5).draw(GivenWords(*[2**64 - 1] * 17, 0)) == 1024
+    # 1023 bits of one: beyond the first table, whose last boundary is 1 - 2^-1023
+    assert geometric(0.5).draw(GivenWords(*[2**64 - 1] * 16, 0)) == 1024
     assert geometric(0.5, 3).draw(GivenWords(2**64 - 1)) == 3
 
 

@@ -163,21 +163,25 @@ def bernoulli_of_bounds(
     return found
 
 
-def uniform_integers(count: int, size: int, rng: np.random.Generator) -> Integers:
-    """Independent uniform integers from 0 to count - 1, shape (size,), count < 2^63: words below a multiple of it."""
-    most = np.uint64(2**64 - 1 - 2**64 % count)  # the largest word that is kept
+def uniform_integers(counts: int | Integers, size: int, rng: np.random.Generator) -> Integers:
+    """Independent uniform integers from 0 to count - 1, shape (size,), count >= 1: words below a multiple of it.
+
+    `counts` is one count, or one for each integer.
+    """
+    each = np.broadcast_to(np.asarray(counts).astype(np.uint64), (size,))
+    most = ~((np.uint64(0) - each) % each)  # the largest words that are kept, 2^64 - 1 - 2^64 mod count
     words = random_words(rng, size)
     while (beyond := words > most).any():
         words = words.copy()
         words[beyond] = random_words(rng, int(beyond.sum()))
-    return (words % np.uint64(count)).astype(np.int64)
+    return (words % each).astype(np.int64)
 
 
 def _words(integers: Sequence[int]) -> Words:
     return np.array(integers, dtype=np.uint64)
 
 
-def scaled_bounds(values: FloatArray, error: float) -> tuple[Words, Words]:
+def scaled_bounds(values: FloatArray, error: FloatArray) -> tuple[Words, Words]:
     """Integers below and above 2^63 x for numbers x in [0, 1] that are known up to `error`, as words."""
     low = np.floor(np.ldexp(np.clip(values - error, 0.0, 1.0), _BITS))
     high = np.ceil(np.ldexp(np.clip(values + error, 0.0, 1.0), _BITS))
