@@ -250,6 +250,17 @@ def check_repetition_distribution(repetitions: Any, name: str = "repetitions") -
     raise TypeError(_NO_DISTRIBUTION.format(name, type(repetitions).__name__))
 
 
+def check_maximum(repetitions: RepetitionDistribution) -> int:
+    """The largest number of repetitions, for a selection that always makes it. Raises ValueError if there is none."""
+    if not repetitions.maximum < np.inf:
+        raise ValueError(
+            "repetitions must have a maximum with constant_time=True, which always makes that many runs, got "
+            f"{type(repetitions).__name__}, whose number of runs is unbounded: pass TruncatedRepetitions("
+            "distribution=..., maximum=...), whose account is that of the truncated distribution"
+        )
+    return int(repetitions.maximum)
+
+
 @frozen_value
 class TruncatedNegativeBinomial(RepetitionDistribution):
     """Truncated negative binomial distribution of the number of repetitions K >= 1.
