@@ -68,6 +68,8 @@ class Verdict:
         Of the claimed deltas, in [0, 1], the one with the largest ratio of empirical to claimed epsilon.
     claimed_epsilon : float, default 0.0
         Smallest of `epsilons` whose claimed delta is at most `empirical_delta`, in nats.
+    event : str, default ""
+        The tested event in plain words, with its frequencies under both datasets; empty for the view "outputs".
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Verdict:
     empirical_epsilon: float = 0.0
     empirical_delta: float = 0.0
     claimed_epsilon: float = 0.0
+    event: str = ""
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
