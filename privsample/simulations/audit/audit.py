@@ -15,6 +15,7 @@ from privsample._checks import FloatArray, generator, number, one_of, positive_i
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
+from privsample.simulations.audit.bits import audit_bits
 from privsample.simulations.audit.datasets import pairs_of
 from privsample.simulations.audit.draws import Sampler, check_subject
 from privsample.simulations.audit.outputs import audit_outputs
@@ -24,9 +25,10 @@ from privsample.simulations.audit.verdict import Verdict
 Claim = Accountant | Callable[[float], float]
 
 # The views of an audit: each takes the same task and returns a verdict.
-_VIEWS: dict[AuditView, Callable[[AuditTask], Verdict]] = {"outputs": audit_outputs}
+_VIEWS: dict[AuditView, Callable[[AuditTask], Verdict]] = {"outputs": audit_outputs, "bits": audit_bits}
 
 _SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
+_SMALL_SHARES = (1e-3, 1e-5)  # an event of bits or times can be nearly impossible on one of the datasets
 _LEAST_LEVEL = 1e-11  # p-values are at least 3e-13: the numerical error bound that is added to them
 _MOST_POINTS, _FARTHEST = 1_000, 300.0
 
@@ -122,18 +124,25 @@ def audit(
         raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
     cases = _cases(subject, datasets, claim, loss, size)
     _check_relation(claim, cases[0].account)
-    curve, points = _claimed_curve(cases[0].account if claim is None else claim, size, claim is None, epsilons)
+    curve, points = _claimed_curve(cases[0].account if claim is None else claim, size, claim is None, epsilons, view)
     claims = np.array([_checked_delta(float(e), curve(float(e))) for e in points])
     task = AuditTask(
-        subject=subject, cases=cases, epsilons=points, claims=claims, samples=count, level=level, rng=source
+        subject=subject,
+        claim=claim,
+        cases=cases,
+        epsilons=points,
+        claims=claims,
+        samples=count,
+        level=level,
+        rng=source,
     )
     return _VIEWS[view](task)
 
 
-def informative_epsilons(account: Accountant) -> tuple[float, ...]:
+def informative_epsilons(account: Accountant, shares: Sequence[float] = _SHARES) -> tuple[float, ...]:
     """Return epsilons at which delta is large enough for an audit to have power, and the pure epsilon if it is < 30."""
     top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
-    found = {float(account.epsilon(top * share)) for share in _SHARES}
+    found = {float(account.epsilon(top * share)) for share in shares}
     pure = {account.pure_epsilon} if account.infinity_mass == 0.0 and account.pure_epsilon < 30.0 else set()
     return tuple(sorted(e for e in found | pure if e <= _FARTHEST)) or (0.0,)
 
@@ -171,14 +180,15 @@ def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tu
 
 
 def _claimed_curve(
-    claim: Any, group: int, own: bool, epsilons: Sequence[float] | FloatArray | None
+    claim: Any, group: int, own: bool, epsilons: Sequence[float] | FloatArray | None, view: AuditView
 ) -> tuple[Callable[[float], float], FloatArray]:
     """Return the claimed privacy curve as a function, and the epsilons at which it is tested."""
     if claim is None:
         raise TypeError("claim must be given for a function: an accountant, or a function from epsilon to delta")
     if isinstance(claim, Accountant):
         account = claim.group(group) if group > 1 and own else claim
-        points = informative_epsilons(account) if epsilons is None else epsilons
+        shares = _SHARES if view == "outputs" else _SHARES + _SMALL_SHARES
+        points = informative_epsilons(account, shares) if epsilons is None else epsilons
         curve: Callable[[float], float] = lambda e: float(account.delta(e))  # noqa: E731
     elif callable(claim):
         points, curve = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0) if epsilons is None else epsilons, claim

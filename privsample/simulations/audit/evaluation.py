@@ -1,4 +1,4 @@
-"""The test of the chosen events on the evaluation draws, the confidence bounds and the verdict (audit.md, section 2)."""
+"""The test of the chosen events on the evaluation draws, confidence bounds and the verdict (audit.md, section 2)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

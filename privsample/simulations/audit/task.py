@@ -15,12 +15,13 @@ AuditView = Literal["outputs", "bits", "time"]
 class AuditTask:
     """The checked arguments of an audit, which every view of it receives.
 
-    subject: the mechanism or the function of (data, rng). cases: candidate pairs of neighbouring datasets. epsilons:
-    increasing, in nats; claims: the claimed delta at each. samples: draws from each dataset. level: probability of a
-    false alarm.
+    subject: the mechanism or the function of (data, rng). claim: the claimed guarantee as given, or None. cases:
+    candidate pairs of neighbouring datasets. epsilons: increasing, in nats; claims: the claimed delta at each. samples:
+    draws from each dataset. level: probability of a false alarm.
     """
 
     subject: Any
+    claim: Any
     cases: tuple[Neighbours, ...]
     epsilons: FloatArray
     claims: FloatArray

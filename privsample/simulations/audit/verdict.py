@@ -162,7 +162,7 @@ class Verdict:
             return (
                 f"VIOLATED: {at} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
                 f"(p = {self.p_value:.2g}). If the claim is true, the verdict is VIOLATED with probability at most "
-                f"{small(self.level)}.{self._empirical_sentence}"
+                f"{small(self.level)}.{self._event_sentence}{self._empirical_sentence}"
             )
         # If claim and bound are both 0, the tested point carries no information and is omitted.
         says = f"{at} do not refute the claimed delta of {self.claim:.4g}"
@@ -170,7 +170,7 @@ class Verdict:
         return (
             f"CONSISTENT: {says if tells else f'{basis} do not refute the claim'}{self._power}. This does not "
             "prove the claim."
-            f"{self._empirical_sentence}"
+            f"{self._event_sentence}{self._empirical_sentence}"
         )
 
     def __repr__(self) -> str:
@@ -189,6 +189,7 @@ class Verdict:
             ("lower bound on delta", f"{self.lower:.4g}"),
             ("p-value", f"{self.p_value:.2g} (VIOLATED at {self.level:g} or below)"),
             ("draws from each dataset", f"{self.samples:,}"),
+            *([("event", self.event)] if self.event else []),
             ("statement", self.statement),
         ]
         bars = (self.epsilons, self.lowers, self.uppers)
@@ -224,6 +225,11 @@ class Verdict:
         )
         axes.legend(frameon=False)
         return axes
+
+    @property
+    def _event_sentence(self) -> str:
+        """The description of the event; empty if there is none."""
+        return f" {self.event}" if self.event else ""
 
     @property
     def _empirical_sentence(self) -> str:
