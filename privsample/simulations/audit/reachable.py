@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
@@ -34,8 +35,7 @@ class ReachedBySum:
         return f"whether the output can be the rounded sum of {self.statistic!r} and a number"
 
     def cell(self, x: FloatArray) -> Cells:
-        noise = x - self.statistic
-        return _with_distance(self.statistic + noise == x, noise, self.top)
+        return _with_distance(reached_by_sum(x, self.statistic), x - self.statistic, self.top)
 
     def describe(self, cell: int) -> str:
         return _describe_reached(cell, self.top, self.statistic, "such a sum")
@@ -63,19 +63,40 @@ class ReachedByInverse:
         )
 
     def cell(self, x: FloatArray) -> Cells:
-        noise = x - self.statistic
-        size = np.abs(noise) / self.scale
-        # k is near 2^bits exp(-size). Close to 2^bits, 1 - exp(-size) is more precise; the candidates cover the rest.
-        whole = 2.0**self.bits
-        nearest = np.where(size < 0.5, whole + np.rint(whole * np.expm1(-size)), np.rint(whole * np.exp(-size)))
-        reached = np.zeros(len(x), dtype=np.bool_)
-        for step in range(-_NEAREST, _NEAREST + 1):
-            k = np.clip(nearest + step, 1.0, whole)
-            reached |= self.statistic + np.copysign(self.scale * np.log(k / whole), noise) == x
-        return _with_distance(reached, noise, self.top)
+        reached = reached_by_inverse(x, self.statistic, self.scale, self.bits)
+        return _with_distance(reached, x - self.statistic, self.top)
 
     def describe(self, cell: int) -> str:
         return _describe_reached(cell, self.top, self.statistic, "produced in this way")
+
+
+def reached_by_sum(x: FloatArray, statistic: float, *, pitch: float = 0.0) -> NDArray[np.bool_]:
+    """Return whether each number is statistic + z in floating-point arithmetic for some z, rounded to the pitch."""
+    return _round(statistic + (x - statistic), pitch) == x
+
+
+def reached_by_inverse(
+    x: FloatArray, statistic: float, scale: float, bits: int, *, pitch: float = 0.0
+) -> NDArray[np.bool_]:
+    """Return whether each number is statistic +- scale log(k 2^-bits), k whole, rounded to the pitch (0: not rounded).
+
+    The logarithm may be wrong by one in its last bit, as it differs between libraries.
+    """
+    noise = x - statistic
+    size = np.abs(noise) / scale
+    # k is near 2^bits exp(-size). Close to 2^bits, 1 - exp(-size) is more precise; the candidates cover the rest.
+    whole = 2.0**bits
+    nearest = np.where(size < 0.5, whole + np.rint(whole * np.expm1(-size)), np.rint(whole * np.exp(-size)))
+    reached = np.zeros(len(x), dtype=np.bool_)
+    for step in range(-_NEAREST, _NEAREST + 1):
+        there = np.copysign(scale * np.log(np.clip(nearest + step, 1.0, whole) / whole), noise)
+        for z in (there, np.nextafter(there, np.inf), np.nextafter(there, -np.inf)):
+            reached |= _round(statistic + z, pitch) == x
+    return reached
+
+
+def _round(x: FloatArray, pitch: float) -> FloatArray:
+    return np.rint(x / pitch) * pitch if pitch else x
 
 
 def reachable_features(
@@ -124,7 +145,7 @@ def noise_scales(subject: Any, claim: Any, account: Accountant | None) -> list[f
     return list(dict.fromkeys(float(scale) for scale in stated if isinstance(scale, (int, float)) and scale > 0.0))
 
 
-def _with_distance(reached: np.ndarray[Any, Any], noise: FloatArray, top: int) -> Cells:
+def _with_distance(reached: NDArray[np.bool_], noise: FloatArray, top: int) -> Cells:
     distance = np.clip(top - exponents(noise), 0, _DISTANCES - 1)
     return reached.astype(np.int64) * _DISTANCES + distance
 
