@@ -50,6 +50,11 @@ def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
     return left | {"order": "shuffle_once" if fields.get("hidden_order", True) else "given"}
 
 
+def _floats(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add `exact=False`: the version of the file drew floating-point numbers."""
+    return fields | {"exact": False}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -58,11 +63,15 @@ RENAMED: dict[str, str] = {
 }
 UPGRADES: dict[tuple[str, int], Step] = {
     ("BetaQuery", 1): _weight_of_prior,
+    ("BetaQuery", 2): _floats,
     ("BetaShifts", 1): _fields(whole="integer_valued"),
     ("ConcentratedPosterior", 1): _weight_of_prior,
+    ("ConcentratedPosterior", 2): _floats,
     ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
+    ("DiffusedPosterior", 1): _floats,
+    ("DirectPosterior", 1): _floats,
     ("Domain", 1): _fields(whole="integer_valued"),
     ("EmissionAccountant", 1): _fields(least="min_records"),
     ("GammaRateShift", 1): _fields(reach="max_shift", each="shape_per_record"),
@@ -82,5 +91,6 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("SGDAccountant", 1): _order_of_records,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
+    ("TemperedPosterior", 1): _floats,
     ("TruncatedRuns", 1): _fields(law="distribution"),
 }
