@@ -51,7 +51,7 @@ def _order_of_records(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _floats(fields: dict[str, Any]) -> dict[str, Any]:
-    """Add `exact=False`: a file of a version without exact draws holds draws of floating-point numbers."""
+    """Add `exact=False`: the version of the file drew floating-point numbers."""
     return fields | {"exact": False}
 
 
@@ -63,11 +63,15 @@ RENAMED: dict[str, str] = {
 }
 UPGRADES: dict[tuple[str, int], Step] = {
     ("BetaQuery", 1): _weight_of_prior,
+    ("BetaQuery", 2): _floats,
     ("BetaShifts", 1): _fields(whole="integer_valued"),
     ("ConcentratedPosterior", 1): _weight_of_prior,
+    ("ConcentratedPosterior", 2): _floats,
     ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
+    ("DiffusedPosterior", 1): _floats,
+    ("DirectPosterior", 1): _floats,
     ("Domain", 1): _fields(whole="integer_valued"),
     ("EmissionAccountant", 1): _fields(least="min_records"),
     ("ExponentialMechanism", 1): _floats,
@@ -92,6 +96,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("SGDAccountant", 1): _order_of_records,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
+    ("TemperedPosterior", 1): _floats,
     ("TruncatedRuns", 1): _fields(law="distribution"),
     ("UniformReset", 1): _floats,
 }

@@ -272,6 +272,11 @@ class Mechanism(Memo, ABC):
         return None
 
     @property
+    def _grid(self) -> Mapping[str, float] | None:
+        """The pitch of the public grid of each array of draws by name; None if the draws are not on a grid."""
+        return None
+
+    @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
         """Names of the axes after the first, for each array of draws by name, as `dims` in ArviZ; may be partial."""
         return {}

@@ -112,6 +112,11 @@ class Release:
         """The distribution of the noise on each released number; None if the mechanism adds no independent noise."""
         return getattr(self.mechanism, "_noise_distribution", None)
 
+    @property
+    def grid(self) -> Mapping[str, float] | None:
+        """The distance of the points of the public grid on which the draws lie, by name; None if they lie on none."""
+        return getattr(self.mechanism, "_grid", None)
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
 

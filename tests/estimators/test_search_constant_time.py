@@ -21,13 +21,13 @@ def no_fits():
 def test_the_largest_number_is_always_trained(folds, rng):
     """The broken copy, without constant_time, trains as many as count."""
     numbers = {True: set(), False: set()}
-    for constant in numbers:
+    for constant, found in numbers.items():
         made = (private if folds else search)({"quality": [0.1, 0.9]}, repetitions=FEW, constant_time=constant)
         made = made.set_params(cv=folds or None)
         for _ in range(12):
             FITS.clear()
             made.fit(X, Y, rng=rng)
-            numbers[constant].add(len(FITS))
+            found.add(len(FITS))
     assert numbers[True] == {6 * max(folds, 1)}
     assert len(numbers[False]) > 1
 
@@ -68,14 +68,15 @@ def test_progress_shows_public_numbers_only(rng, capsys):
         made.fit(X, Y, progress=1)
 
 
-def test_nothing_is_spent_without_a_progress_bar(monkeypatch):
-    ledger = ps.Ledger(budget=ps.DP(epsilon=50, delta=1e-6))
+def test_nothing_is_spent_without_a_progress_bar(monkeypatch, tmp_path):
+    budget = ps.DP(epsilon=50, delta=1e-6)
+    ledger = ps.Ledger(tmp_path / "l", budget=budget, relation=ps.ReplaceOne(n=N), dataset="d")
     made = search(repetitions=FEW, constant_time=True, ledger=ledger)
     monkeypatch.setattr("privsample._progress.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="leave progress out"):
         made.fit(X, Y, progress=True)
     assert not FITS
-    assert not ledger.entries
+    assert not ledger.state.entries
 
 
 def test_bad_input():

@@ -255,7 +255,7 @@ def test_in_constant_time_all_runs_are_made_and_the_first_count(counted, monkeyp
         object.__setattr__(best, "constant_time", constant)
         draws = run(best, monkeypatch)
         assert base.at[0] == made
-        expected = 1 + int(np.argmax(script[:counted])) if counted else None
+        expected = 1 + int(np.nanargmax(script[:counted])) if counted else None
         assert (draws["run"][0] if draws else None) == expected
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
+from privsample.distributions.parametric.rational import ExactStatistic, RationalBeta
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShifts
 
@@ -76,6 +78,13 @@ class BetaBernoulli(Model):
         """The posterior Beta(w alpha + r s, w beta + r (n - s)) for the sum s, data weight r and prior weight w."""
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalBeta:
+        """The posterior Beta(w alpha + r s, w beta + r (n - s)) without rounding."""
+        (s,), r, w = statistic, Fraction(data_weight), Fraction(prior_weight)
+        return RationalBeta(a=w * Fraction(self.alpha) + r * s, b=w * Fraction(self.beta) + r * (n - s))
 
     def update_prior(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
         """The model whose prior is the posterior: the sum s is added to `alpha`, and n - s to `beta`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
+from privsample.distributions.parametric.rational import ExactStatistic, RationalGamma
 from privsample.distributions.posterior_shifts import GammaRateShift
 
 
@@ -74,6 +76,13 @@ class GammaExponential(Model):
         """The posterior Gamma(w shape + r n, w rate + r s) for the sum s, data weight r and prior weight w."""
         rate = prior_weight * self.rate + data_weight * float(statistic)
         return Gamma(shape=prior_weight * self.shape + data_weight * n, rate=rate)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalGamma:
+        """The posterior Gamma(w shape + r n, w rate + r s) without rounding."""
+        (s,), r, w = statistic, Fraction(data_weight), Fraction(prior_weight)
+        return RationalGamma(gamma_shape=w * Fraction(self.shape) + r * n, rate=w * Fraction(self.rate) + r * s)
 
     def update_prior(self, statistic: FloatArray, n: int) -> "GammaExponential":
         """The model whose prior is the posterior: n is added to `shape`, and the sum of the times to `rate`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
+from privsample.distributions.parametric.rational import ExactStatistic, RationalGamma
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import GammaShapeShift
 
@@ -74,6 +76,13 @@ class GammaPoisson(Model):
         """The posterior Gamma(w shape + r s, w rate + r n) for the sum s, data weight r and prior weight w."""
         shape = prior_weight * self.shape + data_weight * float(statistic)
         return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalGamma:
+        """The posterior Gamma(w shape + r s, w rate + r n) without rounding."""
+        (s,), r, w = statistic, Fraction(data_weight), Fraction(prior_weight)
+        return RationalGamma(gamma_shape=w * Fraction(self.shape) + r * s, rate=w * Fraction(self.rate) + r * n)
 
     def update_prior(self, statistic: FloatArray, n: int) -> "GammaPoisson":
         """The model whose prior is the posterior: the sum of the counts is added to `shape`, and n to `rate`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
+from privsample.distributions.parametric.rational import ExactStatistic, RationalNormal
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import NormalShift
 
@@ -87,6 +89,16 @@ class NormalKnownVariance(Model):
         own, theirs = prior_weight / self.variance, data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalNormal:
+        """The posterior of precision w/variance + r n/noise_variance without rounding."""
+        (s,) = statistic
+        own = Fraction(prior_weight) / Fraction(self.variance)
+        theirs = Fraction(data_weight) / Fraction(self.noise_variance)
+        precision = own + theirs * n
+        return RationalNormal(mean=(own * Fraction(self.mean) + theirs * s) / precision, variance=1 / precision)
 
     def update_prior(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
         """The model whose prior mean and variance are those of the posterior."""

@@ -27,7 +27,7 @@ from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
 from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
-from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
+from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.release import Release

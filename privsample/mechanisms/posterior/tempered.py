@@ -10,13 +10,15 @@ from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours, records_outside_group
-from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
+from privsample.mechanisms.posterior.exact import ExactDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_common_records
 
@@ -28,7 +30,7 @@ def _temperature_of_share(share: float, _: Mapping[str, Any]) -> float:
 
 
 @frozen_value
-class TemperedPosterior(ConjugateMechanism):
+class TemperedPosterior(ExactDraws):
     """Draws from the posterior at temperature T >= 1, with the parameter truncated to public bounds.
 
     Prior and likelihood both have the power 1/T, as densities of the model's own parameter. The truncation bounds the
@@ -51,6 +53,12 @@ class TemperedPosterior(ConjugateMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see `pitch`.
 
     Raises
     ------
@@ -79,6 +87,8 @@ class TemperedPosterior(ConjugateMechanism):
     truncation: Truncation
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="temperature", value=_temperature_of_share, advice=_ADVICE),)
     command = CommandLine(
         name="tempered",
@@ -93,6 +103,7 @@ class TemperedPosterior(ConjugateMechanism):
         self._draw_distribution(
             self.model.empty
         )  # raises an error before data are read if the distribution cannot be sampled
+        self._check_exact()
 
     @cached
     def accountant(self) -> Accountant:
@@ -102,7 +113,12 @@ class TemperedPosterior(ConjugateMechanism):
     @cached
     def _single(self) -> TemperedAccountant:
         return TemperedAccountant(
-            model=self.model, n=self.n, temperature=self.temperature, truncation=self.truncation, unit=self.unit
+            model=self.model,
+            n=self.n,
+            temperature=self.temperature,
+            truncation=self.truncation,
+            unit=self.unit,
+            assumptions=self._assumptions,
         )
 
     @property
@@ -114,9 +130,18 @@ class TemperedPosterior(ConjugateMechanism):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return truncate(
-            temper(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds
-        )
+        return truncate(self._posterior_in_doubles(statistic), *self._single.parameter_bounds)
+
+    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
+        return temper(self.model.posterior(statistic, self.n), self.temperature)
+
+    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
+        posterior = self.model.exact_posterior(statistic, self.n)
+        return posterior.tempered(self.temperature).truncated(*self._single.parameter_bounds)
+
+    @property
+    def _parameter_bounds(self) -> tuple[float, float]:
+        return self._single.parameter_bounds
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
