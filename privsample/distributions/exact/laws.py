@@ -27,7 +27,12 @@ def normal(words: WordStream) -> LazyReal:
     A fair sign times the quantile sqrt(2) erfcinv(U) of the half-normal distribution (exact_draws.md, step 4).
     Kind: exact.
     """
-    return LazyMap(_half_normal(words.word() & 1), LazyUniform(words))
+    return half_normal(words.word() & 1, LazyUniform(words))
+
+
+def half_normal(negative: int, uniform: LazyReal) -> LazyReal:
+    """The normal number of this sign that stands for a uniform number."""
+    return LazyMap(_below if negative else _above, uniform)
 
 
 def exponential(words: WordStream) -> LazyReal:
@@ -214,11 +219,6 @@ def check_shape(**named: Rational) -> Fraction:
 
 
 LARGEST_SHAPE = 2**200
-
-
-def _half_normal(negative: int) -> Callable[[Any], Any]:
-    """The map from a uniform number to a normal number with this sign."""
-    return _below if negative else _above
 
 
 def _above(ball: Any) -> Any:
