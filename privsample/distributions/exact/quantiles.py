@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, WorkingPrecision, enclose, flint
+from privsample.distributions.exact.gammas import check_shape
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.laws import check_shape
 from privsample.distributions.exact.words import WordStream
 
 DistributionFunction = Callable[[Any], Any]  # from a ball to a ball, at the working precision

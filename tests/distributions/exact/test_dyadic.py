@@ -11,8 +11,8 @@ from flint import arb
 from scipy import special, stats
 
 from privsample.distributions.exact.balls import WorkingPrecision, dyadic_ball, enclose
+from privsample.distributions.exact.gammas import GammaProposal, GammaSampler
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.laws import gamma_proposal, half_normal
 from privsample.distributions.exact.quantiles import (
     QuantileSampler,
     beta_cdf,
@@ -260,11 +260,12 @@ def enclosed(parts, truth, grid, depth):
 
 def gamma_parts(shape, broken=None):
     """The two signs of Marsaglia and Tsang's method."""
+    sampler = GammaSampler(shape)
 
     def trial(sign):
         def made(across, height):
-            number, accepted = gamma_proposal(shape, half_normal(sign, across), height)
-            return number, (broken or (lambda test: test))(accepted)
+            proposal = GammaProposal(sampler, sign, across, height)
+            return proposal, (broken or (lambda test: test))(proposal.accepted)
 
         return made
 
