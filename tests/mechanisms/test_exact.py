@@ -224,6 +224,14 @@ def test_a_model_without_an_exact_posterior_is_drawn_with_floats():
         Stated().exact_posterior((Fraction(2),), 3)
 
 
+def test_a_prior_beyond_exact_shapes_is_refused_before_data_are_read():
+    model = ps.BetaBernoulli(alpha=2, beta=3)
+    with pytest.raises(ValueError, match=r"at most 2\^200 .* exact=False"):
+        ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62)
+    floats = ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62, exact=False)
+    assert floats.release([0] * 5)["theta"] == pytest.approx(0.4)
+
+
 def test_small_shapes_have_relative_cells():
     """A fixed grid would release 0, or its first point again and again, where draws crowd at 0."""
     mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=0.001, beta=9), n=2, prior_weight=2, draws=200)

@@ -11,6 +11,7 @@ import numpy as np
 from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.distributions.exact.gammas import LARGEST_SHAPE
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -49,6 +50,11 @@ class ExactDraws(ConjugateMechanism):
         """Check and store `exact` and `grid`. Raises TypeError, ValueError."""
         exact = flag(exact=self.exact) and self.model.has_exact_posterior
         set_fields(self, exact=exact)
+        if exact and not max(self._extreme_shapes, default=0) <= LARGEST_SHAPE:
+            raise ValueError(
+                "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
+                "lower the prior or its weight, or set exact=False"
+            )
         if self.grid is None:
             return
         if not exact:
@@ -77,7 +83,8 @@ class ExactDraws(ConjugateMechanism):
         of a sample is secret, and must not decide whether a grid is refused.
         """
         low, high = self._parameter_bounds or self._support
-        relative = self._parameter_bounds is None and self._is_crowded
+        crowded = min(self._extreme_shapes, default=_CROWDED) < _CROWDED
+        relative = self._parameter_bounds is None and crowded
         scale = self._scale([self.model.empty], 0) if pitch is not None else self._scale(self._extremes, self.n)
         return Grid.of_scale(scale, grid=pitch, low=low, high=high, relative=relative)
 
@@ -100,13 +107,10 @@ class ExactDraws(ConjugateMechanism):
         return [self.n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
 
     @cached
-    def _is_crowded(self) -> bool:
-        """Whether a shape parameter can be so small that draws crowd at 0 below any fixed pitch."""
-        shapes = (
-            self._exact_distribution(tuple(map(Fraction, statistic.ravel().tolist()))).least_shape
-            for statistic in self._extremes
-        )
-        return any(shape is not None and shape < _CROWDED for shape in shapes)
+    def _extreme_shapes(self) -> tuple[Fraction, ...]:
+        """The shape parameters given the extreme statistics."""
+        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in self._extremes)
+        return tuple(shape for each in fractions for shape in self._exact_distribution(each).shapes)
 
     @cached
     def _support(self) -> tuple[float, float]:
