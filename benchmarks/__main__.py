@@ -15,6 +15,7 @@ from benchmarks import (
     imports,
     inference,
     langevin,
+    logistic,
     peers,
     postprocessing,
     profiles,
@@ -48,6 +49,7 @@ ALL = {
     "sgd": sgd.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
+    "logistic": logistic.rows,
     "regression": regression.rows,
 }
 

@@ -217,7 +217,8 @@ def exact_draws(
     With `proposals`, exactly so many are made, the first accepted ones are kept, and draws from the prior take the
     missing places. With None, proposals are made until enough are accepted.
     """
-    words, kept, made, accepted = WordStream(rng), [], 0, 0
+    kept: list[list[int]] = []
+    words, made, accepted = WordStream(rng), 0, 0
     while made < proposals if proposals is not None else accepted < count:
         point, passed = envelope.propose(words)
         made, accepted = made + 1, accepted + passed
