@@ -254,6 +254,15 @@ def test_a_sample_of_secret_size_is_drawn_on_the_grid_of_the_base():
             base.for_size(3).release([0, 1])
 
 
+def test_cells_are_relative_for_every_size_or_for_none():
+    """With a weight of 0.01, one waiting time leaves a shape below 0.05, and a thousand do not."""
+    model = ps.GammaExponential(shape=0.01, rate=1, upper=4)
+    base = ps.DiffusedPosterior(model=model, n=1000, data_weight=0.01)
+    assert "significant bits" in base._grid_text
+    assert base.for_size(1)._grid_text == base._grid_text == base.for_size(999)._grid_text
+    assert base.for_size(1).release([0.3])["rate"] > 0
+
+
 def test_the_default_grid_depends_on_public_scales():
     def pitch(mechanism):
         return next(iter(mechanism._grid.values()))
