@@ -30,8 +30,8 @@ class ExactDraws(ConjugateMechanism):
     """
 
     __slots__ = ()
-    exact: bool
-    grid: float | None
+    exact: bool = False
+    grid: float | None = None
 
     @abstractmethod
     def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
