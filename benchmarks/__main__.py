@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     audit,
     bernoulli,
+    bits,
     calibration,
     composition,
     confidence,
@@ -43,6 +44,7 @@ ALL = {
     "gibbs": gibbs.rows,
     "pymc": pymc.rows,
     "audit": audit.rows,
+    "bits": bits.rows,
     "draws": draws.rows,
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,

@@ -218,7 +218,9 @@ FORMER_FIELDS = {
         {"moved": "records_may_move"},
     ),
     "PrivateGibbsHMM": (
-        ps.PrivateGibbsHMM(states=1, categories=(2,), entries=(3,), scale=4.0, sweeps=4, released_sweeps=1),
+        ps.PrivateGibbsHMM(
+            states=1, categories=(2,), entries=(3,), scale=4.0, sweeps=4, released_sweeps=1, exact=False
+        ),
         {"kept": "released_sweeps"},
     ),
     "SelectionAccountant": (
