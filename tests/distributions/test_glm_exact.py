@@ -12,7 +12,7 @@ from scipy import stats
 import privsample as ps
 from privsample.distributions.exact.balls import WorkingPrecision
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.laws import _half_normal
+from privsample.distributions.exact.laws import half_normal
 from privsample.distributions.exact.words import WordStream
 from privsample.distributions.models import glm_exact
 from privsample.distributions.models.glm import LogisticPosteriorDensity
@@ -38,9 +38,16 @@ def envelope_of(rows, *, std=1.0, prior_weight=1.0, weight=1.0, reach=None, cent
     return ExactEnvelope(exact, centre, shells, reach**2)
 
 
+class Known:
+    """A number that is known exactly."""
+
+    def __init__(self, ball):
+        self.ball = lambda bits: ball
+
+
 def quantile(end, sign, depth):
     """The normal number of a uniform number end 2^-depth, as a ball; None at 0, where it is infinite."""
-    return None if end == 0 else _half_normal(sign)(arb((end, -depth)))
+    return None if end == 0 else half_normal(sign, Known(arb((end, -depth)))).ball(128)
 
 
 def certified_masses(envelope, depth):
@@ -218,6 +225,8 @@ def test_what_cannot_be_drawn_exactly_is_refused_by_public_fields():
         ps.LogisticPosterior(**FIELDS, grid=0.1)
     with pytest.raises(ValueError, match="grid must be at least"):
         ps.LogisticPosterior(**FIELDS, grid=2.0**-300)
+    with pytest.raises(ValueError, match="grid must be None with exact=False"):
+        ps.LogisticPosterior(**FIELDS | {"exact": False}, grid=0.5)
     with pytest.raises(TypeError, match="exact must be True or False"):
         ps.LogisticPosterior(**FIELDS | {"exact": "yes"})
     with pytest.raises(SchemaError, match="n = 5"):

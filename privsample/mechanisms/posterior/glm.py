@@ -44,7 +44,7 @@ def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> F
     return FreeParameter(
         name=name,
         value=value,
-        trial={"sampler": "auto", "exact": False},
+        trial={"sampler": "auto", "exact": False, "grid": None},
         account=lambda made: made._account_of_rejection,
         advice=_ADVICE,
     )
@@ -182,8 +182,12 @@ class LogisticPosterior(Mechanism):
         return account.assuming(Assumption.CONVERGED_CHAIN).assuming(Assumption.TIMING)
 
     def _check_exact(self) -> None:
-        """Raise ValueError for exact draws without rejection, that take too long, or on a grid that is too fine."""
+        """Check the fields of exact draws. Raises ValueError if they would take too long, or the grid is too fine."""
         if not self.exact:
+            if self.grid is not None:
+                raise ValueError(
+                    f"grid must be None with exact=False: only exact draws are rounded to a grid, got {self.grid!r}"
+                )
             return
         work = float(np.log(self.n)) + self._envelope.log_proposals
         if not self.uses_rejection or work > np.log(_EXACT_WORK) or self._dimension > _EXACT_DIMENSION:
