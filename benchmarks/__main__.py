@@ -25,6 +25,7 @@ from benchmarks import (
     selection,
     sgd,
     statistics,
+    timing,
 )
 from benchmarks.measure import HEADER
 
@@ -44,6 +45,7 @@ ALL = {
     "pymc": pymc.rows,
     "audit": audit.rows,
     "bits": bits.rows,
+    "timing": timing.rows,
     "draws": draws.rows,
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
