@@ -26,6 +26,7 @@ from benchmarks import (
     selection,
     sgd,
     statistics,
+    timing,
 )
 from benchmarks.measure import HEADER
 
@@ -45,6 +46,7 @@ ALL = {
     "pymc": pymc.rows,
     "audit": audit.rows,
     "bits": bits.rows,
+    "timing": timing.rows,
     "draws": draws.rows,
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,

@@ -8,7 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.simulations.audit import times
-from privsample.simulations.audit.times import _log_product, _medians_before
+from privsample.simulations.audit.times import _log_product, _means_before
 
 ANSWER = ps.RandomizedResponse(log_odds=2.0, relation=ps.ReplaceOne(n=1))
 FEW = ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.logarithmic(mean=2), maximum=8)
@@ -57,7 +57,7 @@ def test_a_secret_number_of_runs_shows_in_the_time(constant, outcome, timed_answ
     best = ps.RepeatedSelection(base=ANSWER, repetitions=FEW, constant_time=constant)
     verdict = ps.audit(best, datasets=([0], [1]), samples=8_000, level=alpha, rng=rng, view="time")
     assert verdict.outcome == outcome
-    assert "times the median of the releases just before" in verdict.statement
+    assert "times the mean of the releases just before" in verdict.statement
 
 
 def stops_at_random(work):
@@ -143,9 +143,10 @@ def test_the_products_are_bets_with_mean_at_most_one():
     assert _log_product((3, 0, 0), 1.0, 0.0, 1.0) == pytest.approx(3 * np.log(2))
 
 
-def test_the_unit_of_a_time_is_the_median_of_those_before():
+def test_the_unit_of_a_time_is_the_geometric_mean_of_those_before():
     seconds = np.arange(1.0, 131.0)
-    assert _medians_before(seconds).tolist() == [51.0 + k for k in range(29)]
+    expected = [np.exp(np.log(seconds[k : k + 101]).mean()) for k in range(29)]
+    assert _means_before(seconds) == pytest.approx(expected, rel=1e-12)
 
 
 def test_bad_input(clock, rng):

@@ -27,16 +27,15 @@ Clock = Callable[[], float]
 CLOCK: Clock = time.perf_counter
 
 _LEARNING, _CHOOSING = 0.25, 0.25
-_WINDOW = 101  # releases before each one, whose median time is the unit of its time
+_WINDOW = 101  # releases before each one, whose geometric mean time is the unit of its time
 _OUTPUT_CELLS = 8
 _TIME_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 _BETS = 1.0 - np.geomspace(0.999, 1e-3, 40)  # tried parts of the largest factor of the bet
-_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TimedReleases:
-    """Outputs, times in units of the recent median, and the datasets of releases in the order in which they ran."""
+    """Outputs, times in units of the recent mean, and the datasets of releases in the order in which they ran."""
 
     outputs: FloatArray
     times: FloatArray
@@ -144,7 +143,7 @@ def _timed_releases(case: Neighbours, count: int, rng: np.random.Generator, cloc
     positive = np.maximum(seconds, np.finfo(np.float64).tiny)
     return _TimedReleases(
         outputs=outputs,
-        times=positive[_WINDOW:] / _medians_before(positive),
+        times=positive[_WINDOW:] / _means_before(positive),
         seconds=seconds[_WINDOW:],
         second=second[_WINDOW:],
     )
@@ -162,11 +161,13 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _medians_before(seconds: FloatArray) -> FloatArray:
-    """Return for each time but the first 101 the median of the 101 times before it: a unit that follows slow drift."""
-    windows = np.lib.stride_tricks.sliding_window_view(seconds[:-1], _WINDOW)
-    blocks = np.array_split(windows, len(windows) // _BLOCK + 1)
-    return np.concatenate([np.median(block, axis=1) for block in blocks])
+def _means_before(seconds: FloatArray) -> FloatArray:
+    """Return for each time but the first 101 the geometric mean of the 101 times before it: a unit that follows drift.
+
+    A median would jump where a release has two typical times that are equally likely.
+    """
+    sums = np.append(0.0, np.cumsum(np.log(seconds)))
+    return np.exp((sums[_WINDOW:-1] - sums[: -_WINDOW - 1]) / _WINDOW)
 
 
 def _learn_cells(case: Neighbours, releases: _TimedReleases) -> _Cells:
@@ -297,7 +298,7 @@ def _describe(cells: _Cells, bet: _Bet, counts: NDArray[np.int64]) -> str:
     output = f" and an output of class {bet.cells[0] // width + 1} of {classes}" if classes > 1 else ""
     return (
         f"The event was chosen by looking at the output and the wall time of each release together: {len(bet.cells):,} "
-        f"of {len(cells.order):,} cells, the first of them a time of {span} times the median of the releases just "
+        f"of {len(cells.order):,} cells, the first of them a time of {span} times the mean of the releases just "
         f"before{output}. It occurred in {own:.3%} of the releases on the dataset named first and in {other:.3%} of "
         "those on the other."
     )
