@@ -176,13 +176,15 @@ class Grid:
         if not end.is_finite():
             return None
         mantissa, exponent = (int(part) for part in end.man_exp())
-        if self.high < math.inf:  # (0, 1): index 0 at 1/2
-            if exponent < 0 and 2 * mantissa > 1 << -exponent:
-                return -self._cell((1 << -exponent) - mantissa, exponent, _NEXT_TO_ONE) - self._shift
-            if mantissa > 0 and exponent >= 0:
-                return -self._cell(0, 0, _NEXT_TO_ONE) - self._shift
+        if self.high == math.inf:
+            return self._cell(mantissa, exponent, _LOWEST)
+        # On (0, 1) index 0 is at 1/2. Far below it, 1 - x is not computed: its length is that of the exponent.
+        if mantissa <= 0 or exponent + mantissa.bit_length() < 0:
             return self._cell(mantissa, exponent, _LOWEST) + self._shift
-        return self._cell(mantissa, exponent, _LOWEST)
+        rest = 0 if exponent >= 0 else (1 << -exponent) - mantissa
+        if rest >= mantissa:
+            return self._cell(mantissa, exponent, _LOWEST) + self._shift
+        return -self._cell(rest, exponent, _NEXT_TO_ONE) - self._shift
 
     @property
     def _shift(self) -> int:

@@ -25,7 +25,7 @@ class LogConcave(NamedTuple):
     ends: Callable[[], tuple[Any, Any]]  # the ends of the interval
     place: Callable[[Any], Any]  # the number at z
     curvature: float  # minus the second derivative at 0, roughly
-    inner: bool  # the derivative at 0 is exactly 0
+    flat: bool  # the derivative at 0 is exactly 0: the mode of the line, inside the interval or at an end
     bits: int  # precision at which the logarithms of the density are certain to a fraction of a nat
 
 
@@ -105,7 +105,7 @@ class TangentSampler:
         high = ends[1] if piece.high is None else arb(piece.high)
         at = arb(piece.tangent)
         level, width = density.fall(at), high - low
-        if density.inner and piece.tangent == 0.0:
+        if density.flat and piece.tangent == 0.0:
             return _Constants(low, level, None, width, width * level.exp())
         slope = density.slope(at)
         # Anchored at the higher end, where nothing overflows. A slope of open sign leaves the weight open too.
@@ -151,13 +151,14 @@ def _pieces(density: LogConcave) -> list[_Piece]:
     arb = flint().arb
     ends = density.ends()
     low, high = (float(end.mid()) for end in ends)
-    start = 0.0 if density.inner else abs(float(density.slope(arb(0)).mid()))
-    reach = 2.0 / (start + math.sqrt(start * start + 2.0 * density.curvature))
+    start = 0.0 if density.flat else abs(float(density.slope(arb(0)).mid()))
+    steepness = start + math.hypot(start, math.sqrt(2.0 * density.curvature))
+    reach = 2.0 / steepness if steepness > 0.0 else math.inf  # 0 where the slope exceeds the doubles: one tangent
     sides = [math.copysign(1.0, end) for end in (low, high) if end != 0.0]
     outer = [side * _outer(density, reach, abs(low if side < 0.0 else high), side) for side in sides]
     lines = []
     for point in sorted([0.0, *outer]):
-        slope = 0.0 if density.inner and point == 0.0 else float(density.slope(arb(point)).mid())
+        slope = 0.0 if density.flat and point == 0.0 else float(density.slope(arb(point)).mid())
         lines.append((point, float(density.fall(arb(point)).mid()), slope))
     (p, g, s), *others = lines
     found = [_Piece(p, None, None)]
@@ -178,7 +179,7 @@ def _outer(density: LogConcave, reach: float, end: float, sign: float) -> float:
         return -float(density.fall(arb(sign * distance)).mid())
 
     distance = min(reach, end)
-    while distance < end and fallen(distance) < _NEAR:
+    while 0.0 < distance < end and fallen(distance) < _NEAR:
         distance = min(2.0 * distance, end)
     while fallen(distance) > _FAR:
         distance /= 2.0

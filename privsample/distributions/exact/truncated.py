@@ -10,6 +10,7 @@ from privsample.distributions.exact.lazy import START, LazyReal
 from privsample.distributions.exact.tangents import LogConcave, TangentSampler
 from privsample.distributions.exact.words import WordStream
 
+_WIDEST = 2**800
 Sampler = Callable[[WordStream], LazyReal]
 
 
@@ -57,7 +58,9 @@ def truncated_beta_sampler(a: Rational, b: Rational, low: Rational, high: Ration
             high * (1 - mode) / ((1 - high) * mode)
         ).log()
 
-    density = LogConcave(fall, slope, ends, place, float((a + b) * mode * (1 - mode)), low < mode < high, _bits(a + b))
+    density = LogConcave(
+        fall, slope, ends, place, float((a + b) * mode * (1 - mode)), mode == a / (a + b), _bits(a + b)
+    )
     return TangentSampler(density).draw
 
 
@@ -104,7 +107,7 @@ def truncated_gamma_sampler(shape: Rational, rate: Rational, low: Rational, high
     def ends() -> tuple[Any, Any]:
         return enclose(low / mode).log(), enclose(high / mode).log()
 
-    density = LogConcave(fall, slope, ends, place, float(mass), low < mode < high, _bits(shape + mass))
+    density = LogConcave(fall, slope, ends, place, float(mass), mode == shape / rate, _bits(shape + mass))
     return TangentSampler(density).draw
 
 
@@ -116,7 +119,7 @@ def truncated_normal_sampler(location: Rational, variance: Rational, low: Ration
     location : Fraction or int
         The mean of the untruncated distribution.
     variance : Fraction or int
-        The variance of the untruncated distribution, > 0.
+        The variance of the untruncated distribution, in [2^-800, 2^800].
     low, high : Fraction or int
         The bounds.
 
@@ -134,8 +137,8 @@ def truncated_normal_sampler(location: Rational, variance: Rational, low: Ration
     -----
     The density is log-concave (exact_draws.md, step 7). Kind: exact.
     """
-    if not variance > 0:
-        raise ValueError(f"variance must be > 0, got {float(variance):g}")
+    if not Fraction(1, _WIDEST) <= variance <= _WIDEST:
+        raise ValueError(f"variance must be in [2^-800, 2^800] for exact draws, got {float(variance):g}")
     low, high = _interval(low, high)
     mode = min(max(Fraction(location), low), high)
     away, precision = (mode - location) / Fraction(variance), 1 / Fraction(variance)
@@ -152,7 +155,7 @@ def truncated_normal_sampler(location: Rational, variance: Rational, low: Ration
     def ends() -> tuple[Any, Any]:
         return enclose(low - mode), enclose(high - mode)
 
-    density = LogConcave(fall, slope, ends, place, float(precision), low < mode < high, START)
+    density = LogConcave(fall, slope, ends, place, float(precision), mode == location, START)
     return TangentSampler(density).draw
 
 

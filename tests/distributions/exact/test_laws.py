@@ -95,3 +95,15 @@ def test_beta_numbers_near_both_ends_are_inside(rng):
     points = [grid.point(rounded(beta(Fraction(1, 100), Fraction(1, 100), words), grid)) for _ in range(200)]
     assert 0.0 < min(points) < 1e-20
     assert 1.0 > max(points) > 1 - 1e-12
+
+
+@pytest.mark.parametrize("shape", [Fraction(1, 10**12), Fraction(5e-324)])
+@pytest.mark.parametrize("relative", [True, False])
+def test_the_smallest_shapes(shape, relative, rng):
+    """Almost all mass is at the corners of the simplex, which no share reaches; none of the ratios is 0 / 0."""
+    words = WordStream(rng)
+    grid = Grid(pitch=2.0**-39, low=0.0, high=1.0, relative=relative)
+    shares = [[grid.point(rounded(x, grid)) for x in dirichlet((shape, shape, shape), words)] for _ in range(20)]
+    smallest = 2.0**-1022 if relative else 2.0**-41
+    largest = 1 - 2.0**-53 if relative else 1 - 2.0**-41
+    assert all(sorted(row) == [smallest, smallest, largest] for row in shares)

@@ -25,6 +25,9 @@ FINE = Grid(pitch=2.0**-60)
 SAMPLERS = {
     "beta": (truncated_beta_sampler, (2.5, 7.0, 0.2, 0.8)),
     "bowl": (truncated_beta_sampler, (0.5, 0.9, 0.02, 0.98)),
+    "beta up to its mode": (truncated_beta_sampler, (3.0, 3.0, 0.1, 0.5)),
+    "normal from its mode on": (truncated_normal_sampler, (0.25, 1.0, 0.25, 3.0)),
+    "gamma from its mode on": (truncated_gamma_sampler, (3.0, 2.0, 1.5, 9.0)),
     "beta in a far tail": (truncated_beta_sampler, (3000.0, 1.0, 0.1, 0.3)),
     "gamma": (truncated_gamma_sampler, (3.0, 2.0, 0.5, 2.0)),
     "small gamma": (truncated_gamma_sampler, (0.3, 2.0, 0.01, 9.0)),
@@ -114,6 +117,20 @@ def test_extreme_parameters(sampler, mean, std, rng):
 
 
 @pytest.mark.parametrize(
+    ("sampler", "low", "high"),
+    [
+        (truncated_normal_sampler(Fraction(1e300), Fraction(1, 2**800), -1, 1), 1 - 1e-9, 1),
+        (truncated_normal_sampler(0, 2**800, -1, 1), -1, 1),
+        (truncated_beta_sampler(Fraction(5e-324), Fraction(5e-324), Fraction(1e-300), Fraction(1, 2)), 0, 0.5),
+        (truncated_gamma_sampler(Fraction(5e-324), 2**200, Fraction(1e-300), Fraction(1e300)), 0, 1e-50),
+    ],
+)
+def test_slopes_beyond_the_doubles(sampler, low, high, rng):
+    grid, words = Grid(pitch=2.0**-60), WordStream(rng)
+    assert all(low <= grid.point(rounded(sampler(words), grid)) <= high for _ in range(20))
+
+
+@pytest.mark.parametrize(
     ("build", "parameters", "message"),
     [
         (truncated_beta, (1, 1, Fraction(0), Fraction(1, 2)), r"low and high must lie inside \(0, 1\), got 0 and 0.5"),
@@ -121,7 +138,7 @@ def test_extreme_parameters(sampler, mean, std, rng):
         (truncated_beta, (0, 1, Fraction(1, 4), Fraction(1, 2)), "a must be > 0 and at most"),
         (truncated_gamma, (1, 0, 1, 2), "rate must be > 0 and at most"),
         (truncated_gamma, (1, 1, 0, 2), "low must be > 0, got 0"),
-        (truncated_normal, (0, 0, 0, 2), "variance must be > 0, got 0"),
+        (truncated_normal, (0, 0, 0, 2), r"variance must be in \[2\^-800, 2\^800\] for exact draws, got 0"),
         (truncated_dirichlet, ((1, 2, 3), Fraction(1, 3)), r"low must be in \(0, 1/3\) for 3 shares"),
         (truncated_dirichlet, ((1,), Fraction(1, 3)), "alphas must hold at least 2 shapes, got 1"),
         (truncated_dirichlet, ((1, 2**97, 3), Fraction(1, 9)), r"alphas must be at most 2\^96"),
