@@ -368,3 +368,14 @@ def test_bad_parameters_are_refused(bad, rng):
     ):
         with pytest.raises((ValueError, TypeError), match=name):
             draw()
+
+
+@pytest.mark.parametrize("scale", [0.3, 10.0, 1e14])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_is_rarely_needed(name, scale, rng, monkeypatch):
+    """Far less than once in a thousand draws, so that nearly all are made by the kernels."""
+    continued = []
+    made = Reference.exponential
+    monkeypatch.setattr(Reference, "exponential", lambda self: (continued.append(1), made(self))[1])
+    samplers(scale)[name][0](300_000, rng)
+    assert len(continued) < 100
