@@ -1,5 +1,7 @@
 """The audit of bits: textbook noise falls, exact noise stands, and the event is described in plain words."""
 
+from dataclasses import replace
+
 import joblib
 import numpy as np
 import pytest
@@ -121,6 +123,22 @@ def test_exact_noise_is_consistent(name, rng, alpha):
     assert not verdict.violated, verdict.statement
     assert np.all(verdict.lowers <= verdict.claims)
     assert verdict.lowers.max() > verdict.claims.max() / 2  # the claim is nearly attained, so the audit has power
+
+
+MECHANISMS = [
+    ps.LaplaceSum(bounds=(0, 1), scale=1, relation=ps.ReplaceOne(n=20)),
+    ps.GaussianSum(bounds=(-1, 2), noise_std=2, relation=ps.AddRemove()),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+def test_pure_noise_mechanisms_are_refuted_where_they_are_not_exact(mechanism, rng, alpha):
+    verdict = ps.audit(mechanism, view="bits", samples=20_000, level=alpha, rng=rng)
+    assert not verdict.violated, verdict.statement
+    floats = replace(mechanism, exact=False)
+    assert ps.audit(floats, view="bits", samples=20_000, rng=rng).violated
+    assert not ps.audit(floats, samples=20_000, level=alpha, rng=rng).violated  # as real numbers they are private
 
 
 @pytest.mark.statistical

@@ -268,7 +268,9 @@ class Model(Memo, ABC):
         """
         if self.record_sensitivity.integer_valued:
             return integer_grid(grid)
-        sums_records = type(self).statistic is Model.statistic or type(self).exact_statistic is not Model.exact_statistic
+        sums_records = (
+            type(self).statistic is Model.statistic or type(self).exact_statistic is not Model.exact_statistic
+        )
         return record_grid(self.domain, grid) if sums_records else None
 
     def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:

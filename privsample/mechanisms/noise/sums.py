@@ -322,7 +322,10 @@ class GaussianSum(ColumnSum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=self._assumptions
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
@@ -485,7 +488,10 @@ class ClippedSum(NoisySum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=self._assumptions
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
