@@ -53,7 +53,7 @@ def posterior_statement(made: Any, n: int) -> str:
         return f"{caution}. {first}"
     if isinstance(made, LangevinPosterior):
         return f"{first} {made.bias.statement()}"
-    exact = "Each draw is exact." if made.exact else "Each draw is the last state of a Markov chain (NUTS)."
+    exact = "Each draw is exact." if made.uses_rejection else "Each draw is the last state of a Markov chain (NUTS)."
     return f"{first} {exact}"
 
 

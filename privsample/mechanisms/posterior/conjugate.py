@@ -84,11 +84,11 @@ class PosteriorMechanism(ExactDraws):
         return f"a weakened belief about {self._label}"
 
     def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
-        r, w = self._weights
-        return self.model.posterior(statistic, self.n, data_weight=r, prior_weight=w)
+        return self._posterior_in_doubles(statistic, self.n)
 
-    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
-        return self._draw_distribution(statistic)
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
+        r, w = self._weights
+        return self.model.posterior(statistic, n, data_weight=r, prior_weight=w)
 
     def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
         r, w = self._weights
@@ -132,7 +132,8 @@ class DirectPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -213,7 +214,8 @@ class DiffusedPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -299,7 +301,8 @@ class ConcentratedPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -382,7 +385,8 @@ class BetaQuery(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------

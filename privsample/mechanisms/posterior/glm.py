@@ -1,12 +1,13 @@
 """Draws from the posterior of a logistic regression with down-weighted data or a narrowed prior."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, check_memory, count_noun, one_of, positive_integer
+from privsample._checks import FloatArray, check_memory, count_noun, flag, one_of, open_unit_interval, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -30,7 +31,7 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
 _WORK = 1e9  # record visits, about 20 ns each
-_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
+_ADVICE = "ask for delta > 0; Rényi and zCDP guarantees need constant_time=False"
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
@@ -39,7 +40,7 @@ def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> F
         name=name,
         value=value,
         trial={"sampler": "auto"},
-        account=lambda made: made._account_of_exact_draws,
+        account=lambda made: made._account_of_rejection,
         advice=_ADVICE,
     )
 
@@ -53,7 +54,10 @@ class LogisticPosterior(Mechanism):
     "intercept", shape (draws,), unless it is left out. An entry that is not a finite number counts as 0, a row longer
     than `norm` in L2 is scaled down to it, and a label is positive if it equals 1 and negative otherwise.
 
-    The account does not cover the running time of a release, which depends on the data: others must not measure it.
+    A release makes a public number of proposals and visits every record equally often, whatever the data. The draws
+    are then not from the posterior with at most `failure_probability`, which the account includes as an infinity mass:
+    its Rényi curve and zCDP are +inf. With constant_time=False the sampler makes proposals until enough are accepted.
+    The account is then that of the posterior alone, and assumes TIMING: others must not measure the running time.
 
     Parameters
     ----------
@@ -80,6 +84,13 @@ class LogisticPosterior(Mechanism):
         "rejection" draws exactly, and is refused if the bound on its work is too large; the bound holds for all data.
         "nuts" runs one Markov chain of PyMC for each draw, and the account assumes CONVERGED_CHAIN. "auto" uses
         rejection where the bound permits. The choice depends on public fields alone.
+    constant_time : bool, default True
+        Whether rejection makes a public number of proposals, about 35 times the expected number for one draw and hardly
+        more than the expected number for thousands. Markov chains always assume TIMING.
+    failure_probability : float, default 1e-15
+        Largest probability, in (0, 1), that fewer than `draws` of the public number of proposals are accepted; then the
+        missing draws come from the prior. It is for all draws of one release together, and must be below the delta of a
+        guarantee. Not used with constant_time=False.
 
     Raises
     ------
@@ -89,13 +100,13 @@ class LogisticPosterior(Mechanism):
     Notes
     -----
     Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior weight); docs/notes/glm.md.
-    Kind: upper bound.
+    What a processor's caches reveal is not covered by constant time. Kind: upper bound.
 
     Examples
     --------
     >>> import numpy as np, privsample as ps
     >>> mechanism = ps.LogisticPosterior(n=4, features=2, norm=1, prior_std=0.5)
-    >>> mechanism.exact, round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    >>> mechanism.uses_rejection, round(float(mechanism.accountant.epsilon(1e-6)), 3)
     (True, 4.887)
     >>> mechanism.release((np.eye(4, 2), np.array([0, 1, 1, 0])))["coefficients"].shape
     (1, 2)
@@ -111,6 +122,8 @@ class LogisticPosterior(Mechanism):
     draws: int = 1
     unit: str = "record"
     sampler: Sampler = "auto"
+    constant_time: bool = True
+    failure_probability: float = 1e-15
     free_parameters = (_free("data_weight"), _free("prior_weight", inverse))
     _checks_entropy: ClassVar[bool] = True
     command = CommandLine(
@@ -119,20 +132,24 @@ class LogisticPosterior(Mechanism):
         help={
             "prior_std": "the prior's standard deviation of each coefficient",
             "intercept_std": "the prior's standard deviation of the intercept (default: no intercept)",
-            "sampler": "exact draws, or Markov chains (default: auto, exact if the bound on the work permits)",
+            "sampler": "rejection, or Markov chains (default: auto, rejection if the bound on the work permits)",
+            "constant_time": "whether the number of proposals is public (default: yes)",
+            "failure_probability": "the probability that too few proposals are accepted (default: 1e-15)",
         },
     )
 
     def __post_init__(self) -> None:
         if not one_of(self.sampler, ("auto", "rejection", "nuts")):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
-        account = self._account_of_exact_draws
+        set_fields(self, constant_time=flag(constant_time=self.constant_time))
+        set_fields(self, failure_probability=open_unit_interval(failure_probability=self.failure_probability))
+        account = self._account_of_rejection
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_weight", "draws"):
             set_fields(self, **{name: getattr(account, name)})
         check_memory(self.draws * (self.features + 1), lower="draws or features")
-        if self.sampler == "rejection" and not self.exact:
+        if self.sampler == "rejection" and not self.uses_rejection:
             raise ValueError(
-                f"sampler must be 'nuts' (or 'auto') here: exact rejection may take e^{self._log_work:.1f} visits to a "
+                f"sampler must be 'nuts' (or 'auto') here: rejection may take e^{self._log_work:.1f} visits to a "
                 f"record, more than {_WORK:g}; or lower norm, prior_std, data_weight or draws, or raise "
                 "prior_weight"
             )
@@ -140,15 +157,14 @@ class LogisticPosterior(Mechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws under ReplaceOne(n), with CONVERGED_CHAIN if draws come from Markov chains."""
-        return (
-            self._account_of_exact_draws
-            if self.exact
-            else self._account_of_exact_draws.assuming(Assumption.CONVERGED_CHAIN)
-        )
+        if self.uses_rejection:
+            return self._account_of_rejection
+        account = replace(self._account_of_rejection, failure_probability=0.0)
+        return account.assuming(Assumption.CONVERGED_CHAIN).assuming(Assumption.TIMING)
 
     @property
-    def exact(self) -> bool:
-        """True if draws are made exactly by rejection, False if they come from Markov chains."""
+    def uses_rejection(self) -> bool:
+        """True if the draws come from the posterior itself by rejection, False if they come from Markov chains."""
         return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
 
     @property
@@ -217,7 +233,7 @@ class LogisticPosterior(Mechanism):
         return LogisticPosteriorDensity(rows=self._design(rows) * signs[:, None], weight=self.data_weight)
 
     def _draw(self, statistic: LogisticPosteriorDensity, rng: np.random.Generator) -> DrawsWithNotes:
-        states, notes = self._exactly(statistic, rng) if self.exact else self._by_chains(statistic, rng)
+        states, notes = self._by_rejection(statistic, rng) if self.uses_rejection else self._by_chains(statistic, rng)
         states = states * self._deviations
         draws = {"coefficients": states[:, : self.features]}
         if self.intercept_std is not None:
@@ -234,7 +250,9 @@ class LogisticPosterior(Mechanism):
         )
 
     @cached
-    def _account_of_exact_draws(self) -> LogisticAccountant:
+    def _account_of_rejection(self) -> LogisticAccountant:
+        """The account of rejection; of Markov chains before their assumptions."""
+        constant = self.constant_time and self.sampler != "nuts"
         return LogisticAccountant(
             n=self.n,
             features=self.features,
@@ -245,6 +263,8 @@ class LogisticPosterior(Mechanism):
             prior_weight=self.prior_weight,
             draws=self.draws,
             unit=self.unit,
+            assumptions=frozenset({Assumption.IDEAL_REALS, *(() if self.constant_time else {Assumption.TIMING})}),
+            failure_probability=self.failure_probability if constant else 0.0,
         )
 
     @cached
@@ -259,7 +279,7 @@ class LogisticPosterior(Mechanism):
     def _envelope(self) -> RejectionEnvelope:
         return plan(
             weight=self.n * self.data_weight,
-            reach=self._account_of_exact_draws.scaled_row_norm,
+            reach=self._account_of_rejection.scaled_row_norm,
             dimension=len(self._deviations),
         )
 
@@ -268,11 +288,17 @@ class LogisticPosterior(Mechanism):
         """Upper bound on the log of the expected number of record visits by rejection."""
         return float(np.log(self.n) + np.log(self.draws)) + self._envelope.log_proposals
 
-    def _exactly(
+    def _by_rejection(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
     ) -> tuple[FloatArray, CuratorNotes]:
-        drawn, proposals = distribution.sample(self.draws, self._envelope, source)
-        return drawn, CuratorNotes(title="exact draws by rejection", facts={"proposals": proposals})
+        if self.constant_time:
+            proposals = self._envelope.proposals(self.draws, self.failure_probability)
+            drawn, accepted = distribution.sample_in_constant_time(self.draws, proposals, self._envelope, source)
+            facts = {"proposals": proposals, "accepted": accepted}
+        else:
+            drawn, proposals = distribution.sample(self.draws, self._envelope, source)
+            facts = {"proposals": proposals}
+        return drawn, CuratorNotes(title="draws by rejection", facts=facts)
 
     def _by_chains(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
