@@ -34,6 +34,10 @@ class Assumption(Enum):
     )
     INDEPENDENT_PROFILES = "the profiles of different sources were chosen independently of each other"
     INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
+    FIXED_WORK = (
+        "the running time of a single run, and traces in caches and memory, are not observed; the number of runs is "
+        "public and reveals nothing"
+    )
     TIMING = (
         "the running time of a release is not observed; it depends on a number of runs or proposals "
         "that must stay secret"
@@ -46,3 +50,13 @@ class Assumption(Enum):
 
     def __repr__(self) -> str:
         return f"Assumption.{self.name}"
+
+
+def drawing_assumptions(*, exact: bool) -> frozenset[Assumption]:
+    """What a draw assumes by itself: nothing if it is exact, IDEAL_REALS if floating-point numbers are drawn."""
+    return frozenset() if exact else frozenset({Assumption.IDEAL_REALS})
+
+
+def running_assumptions(*, constant_time: bool) -> frozenset[Assumption]:
+    """What the best of a secret number of runs assumes: TIMING, or FIXED_WORK if the largest number is always made."""
+    return frozenset({Assumption.FIXED_WORK if constant_time else Assumption.TIMING})

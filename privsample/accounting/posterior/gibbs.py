@@ -19,7 +19,8 @@ from privsample.distributions.record_sensitivity import ONE_HOT
 from privsample.relations import ReplaceOne
 
 FIXED_PARTS = frozenset({Assumption.FIXED_PARTS})
-_ASSUMED = FIXED_PARTS | {Assumption.IDEAL_REALS}
+_IDEAL = frozenset({Assumption.IDEAL_REALS})
+_ASSUMED = FIXED_PARTS | _IDEAL
 
 
 @frozen_value
@@ -132,15 +133,16 @@ def histograms_account(
     return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=assumptions)
 
 
-def tables_account(*, tables: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+def tables_account(
+    *, tables: int, n: int, noise: Noise, unit: str = "record", assumptions: frozenset[Assumption] = _IDEAL
+) -> StatisticsAccountant:
     """The account of noise added once to each of several tables of all records, such as those of a Bayesian network.
 
     A replaced record changes two cells of each table by one. Kind: exact, attained by two records that differ in all
     variables.
     """
     differences = ONE_HOT.for_features(tables)
-    ideal = frozenset({Assumption.IDEAL_REALS})
-    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=ideal)
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=assumptions)
 
 
 def sweeps_account(

@@ -17,10 +17,10 @@ from privsample._value import Memo, cached, frozen_value
 from privsample.distributions.exact.balls import enclose, flint
 from privsample.distributions.exact.choice import exact_choice
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import RationalDirichlet, rounded_numbers
 from privsample.distributions.exact.words import WordStream
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, States, count_moves, log_dirichlet, move
 from privsample.distributions.models.truncation import share_bounds
-from privsample.distributions.parametric.rational import RationalDirichlet, rounded_numbers
 
 
 @frozen_value

@@ -20,6 +20,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.exact.records import exact_sum
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
@@ -28,7 +29,6 @@ from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example

@@ -12,8 +12,8 @@ from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.posterior.column import ConjugateMechanism
 

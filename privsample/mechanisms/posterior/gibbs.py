@@ -23,7 +23,6 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import FIXED_PARTS, histograms_account, sweeps_account
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import points
 from privsample.distributions.models.exact_chain import ExactUpdates
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
 from privsample.distributions.models.truncation import share_bounds
@@ -41,6 +40,7 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_problems,
     variable_names,
 )
+from privsample.mechanisms.posterior.table_noise import noise_grid, noisy_tables
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
@@ -215,28 +215,21 @@ class PrivateGibbsHMM(Mechanism):
         self._check_grid()
 
     def _check_grid(self) -> None:
-        """Check and store the grid. Raises TypeError, ValueError."""
-        if self.grid is None:
-            return
-        if not self.exact:
+        """Check the grid. Raises TypeError, ValueError."""
+        if self.grid is not None and not self.exact:
             raise ValueError(f"grid must be None with exact=False: only exact draws are rounded, got {self.grid!r}")
-        if self.distribution is not None and self.distribution.integer_valued:
-            raise ValueError(f"grid must be None with {self.noise} noise, which is an integer, got {self.grid!r}")
-        set_fields(self, grid=positive(grid=self.grid))
-        set_fields(self, grid=self._rounding.pitch)
+        self._rounding  # noqa: B018 - checks the rest
 
     @cached
-    def _rounding(self) -> Grid:
-        """The public grid of the emission probabilities, or of the noise."""
+    def _rounding(self) -> Grid | None:
+        """The public grid of the emission probabilities, or of the noise; None if `exact` is False."""
         if self.distribution is not None:
-            scale = 1.0 if self.distribution.integer_valued else self.distribution.scale_parameter
-            pitch = 1.0 if self.distribution.integer_valued else self.grid
-            return Grid.of_scale(scale, grid=pitch)
-        widths = []
-        for count in self.categories:
-            low, high = share_bounds(self.truncation / count, count)
-            widths.append(high - low)
-        return Grid.of_scale(min(widths), grid=self.grid, low=0.0, high=min(widths))
+            return noise_grid(self.distribution, self.grid, exact=self.exact)
+        if not self.exact:
+            return None
+        ends = [share_bounds(self.truncation / count, count) for count in self.categories]
+        width = min(high - low for low, high in ends)
+        return Grid.of_scale(width, grid=self.grid, low=0.0, high=width)
 
     def _checked_scan(self) -> int | None:
         """The number of states that one sweep updates, or None for all. Raises ValueError."""
@@ -415,7 +408,9 @@ class PrivateGibbsHMM(Mechanism):
 
     @property
     def _grid(self) -> Mapping[str, float] | None:
-        return {"emissions": self._rounding.pitch} if self.exact and self.temperature is not None else None
+        if self._rounding is None or self.temperature is None:
+            return None
+        return {"emissions": self._rounding.pitch}
 
     @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
@@ -510,7 +505,7 @@ class PrivateGibbsHMM(Mechanism):
         sweeps, last = self.sweeps, self._last_sweeps
         if self.temperature is None:
             return self.model.sample(histograms, sweeps, last, source, updated=updated)
-        if self.exact:
+        if self._rounding is not None:
             updates = ExactUpdates(
                 model=self.model,
                 temperature=self.temperature,
@@ -532,11 +527,7 @@ class PrivateGibbsHMM(Mechanism):
         """Histograms with noise in the steps that hold records, projected to counts of the public number of records."""
         assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
-        if self.exact:
-            noise = points(self.distribution.sample_indices(self._rounding, histograms.shape, source), self._rounding)
-        else:
-            noise = self.distribution.sample(histograms.shape, source)
-        noisy = histograms + noise
+        noisy = noisy_tables(histograms, self.distribution, self._rounding, source)
         parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 

@@ -7,11 +7,11 @@ from privsample._checks import FloatArray, flag, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
