@@ -126,6 +126,8 @@ def test_exact_noise_is_consistent(name, rng, alpha):
 
 
 MECHANISMS = [
+    ps.LaplaceMechanism(sensitivity=1, scale=1),
+    ps.GaussianMechanism(sensitivity=2, noise_std=3, shape=(2,)),
     ps.LaplaceSum(bounds=(0, 1), scale=1, relation=ps.ReplaceOne(n=20)),
     ps.GaussianSum(bounds=(-1, 2), noise_std=2, relation=ps.AddRemove()),
 ]
