@@ -16,6 +16,7 @@ from benchmarks import (
     imports,
     inference,
     langevin,
+    logistic,
     peers,
     postprocessing,
     profiles,
@@ -50,6 +51,7 @@ ALL = {
     "sgd": sgd.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
+    "logistic": logistic.rows,
     "regression": regression.rows,
 }
 

@@ -62,8 +62,8 @@ def _sampler(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _until_accepted(fields: dict[str, Any]) -> dict[str, Any]:
-    """Rejection made proposals until enough were accepted, before there was `constant_time`."""
-    return {"constant_time": False} | fields
+    """Rejection made proposals until enough were accepted, before there was `constant_time`, and drew floats."""
+    return {"constant_time": False, "exact": False} | fields
 
 
 def _float_chain(fields: dict[str, Any]) -> dict[str, Any]:

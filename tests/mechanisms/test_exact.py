@@ -18,8 +18,17 @@ EXACT = {
     for name, mechanism in MECHANISMS.items()
     if "exact" in {field.name for field in fields(mechanism)} and mechanism.exact
 }
+GRIDDED = {name: one for name, one in EXACT.items() if "grid" in {field.name for field in fields(one)}}
 POSTERIORS = (ps.DirectPosterior, ps.DiffusedPosterior, ps.ConcentratedPosterior, ps.TemperedPosterior, ps.BetaQuery)
 each_exact = pytest.mark.parametrize("mechanism", EXACT.values(), ids=EXACT)
+
+
+each_gridded = pytest.mark.parametrize("mechanism", GRIDDED.values(), ids=GRIDDED)
+
+
+def in_floats(mechanism):
+    """The same mechanism with floating-point draws."""
+    return replace(mechanism, exact=False, **({"grid": None} if hasattr(mechanism, "grid") else {}))
 
 
 def is_on(grid, number):
@@ -36,13 +45,13 @@ def test_the_statement_assumes_no_ideal_numbers(mechanism):
     release = mechanism.release(data_for(mechanism))
     assert IDEAL not in release.account.assumptions
     assert IDEAL.value not in release.statement()
-    floats = replace(mechanism, exact=False, grid=None)
+    floats = in_floats(mechanism)
     assert floats.accountant.assumptions == mechanism.accountant.assumptions | {IDEAL}
     assert IDEAL.value in floats.release(data_for(mechanism)).statement()
     assert floats.release(data_for(mechanism)).grid is None
 
 
-@each_exact
+@each_gridded
 def test_the_numbers_lie_on_the_grid(mechanism):
     release = mechanism.release(data_for(mechanism))
     for name, pitch in (release.grid or {}).items():
@@ -55,9 +64,9 @@ def test_the_numbers_lie_on_the_grid(mechanism):
         assert text in release.statement()
 
 
-@each_exact
+@each_gridded
 def test_a_wider_grid_is_taken(mechanism):
-    if mechanism._grid is None:
+    if mechanism._grid is None or min(mechanism._grid.values()) >= 1:  # whole numbers have no choice
         return
     ((name, pitch), *_) = mechanism._grid.items()
     coarse = replace(mechanism, grid=pitch * 2.0**10)
@@ -67,11 +76,17 @@ def test_a_wider_grid_is_taken(mechanism):
     assert all(is_on(pitch * 2.0**10, number) for number in drawn)
 
 
-@each_exact
-@pytest.mark.parametrize("grid", [0.3, "fine", -1.0, np.nan, 2.0**-1000])
+@each_gridded
+@pytest.mark.parametrize("grid", [0.3, "fine", -1.0, np.nan])
 def test_a_wrong_grid_is_refused(mechanism, grid):
     with pytest.raises((TypeError, ValueError), match="grid must be"):
         replace(mechanism, grid=grid)
+
+
+@pytest.mark.parametrize("mechanism", [one for one in EXACT.values() if isinstance(one, POSTERIORS)])
+def test_a_grid_that_is_too_fine_is_refused(mechanism):
+    with pytest.raises(ValueError, match="grid must be at least"):
+        replace(mechanism, grid=2.0**-1000)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +107,7 @@ def test_a_grid_without_a_choice_is_refused(mechanism, grid):
         replace(mechanism, grid=grid)
 
 
-@each_exact
+@each_gridded
 def test_a_grid_needs_exact_draws(mechanism):
     with pytest.raises(ValueError, match="grid must be None with"):
         replace(mechanism, exact=False, grid=0.5)
@@ -100,7 +115,7 @@ def test_a_grid_needs_exact_draws(mechanism):
         replace(mechanism, exact="yes")
 
 
-@each_exact
+@each_gridded
 def test_files_carry_the_grid(mechanism, tmp_path):
     release = mechanism.release(data_for(mechanism))
     document = json.loads(release.to_json())
@@ -209,6 +224,14 @@ def test_a_model_without_an_exact_posterior_is_drawn_with_floats():
         Stated().exact_posterior((Fraction(2),), 3)
 
 
+def test_a_prior_beyond_exact_shapes_is_refused_before_data_are_read():
+    model = ps.BetaBernoulli(alpha=2, beta=3)
+    with pytest.raises(ValueError, match=r"at most 2\^200 .* exact=False"):
+        ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62)
+    floats = ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62, exact=False)
+    assert floats.release([0] * 5)["theta"] == pytest.approx(0.4)
+
+
 def test_small_shapes_have_relative_cells():
     """A fixed grid would release 0, or its first point again and again, where draws crowd at 0."""
     mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=0.001, beta=9), n=2, prior_weight=2, draws=200)
@@ -229,6 +252,15 @@ def test_a_sample_of_secret_size_is_drawn_on_the_grid_of_the_base():
         assert base.for_size(3)._grid == base._grid != replace(base, n=3)._grid
         with pytest.raises(SchemaError):
             base.for_size(3).release([0, 1])
+
+
+def test_cells_are_relative_for_every_size_or_for_none():
+    """With a weight of 0.01, one waiting time leaves a shape below 0.05, and a thousand do not."""
+    model = ps.GammaExponential(shape=0.01, rate=1, upper=4)
+    base = ps.DiffusedPosterior(model=model, n=1000, data_weight=0.01)
+    assert "significant bits" in base._grid_text
+    assert base.for_size(1)._grid_text == base._grid_text == base.for_size(999)._grid_text
+    assert base.for_size(1).release([0.3])["rate"] > 0
 
 
 def test_the_default_grid_depends_on_public_scales():

@@ -67,9 +67,9 @@ class RationalDistribution(ABC):
         return -math.inf, math.inf
 
     @property
-    def least_shape(self) -> Fraction | None:
-        """The smallest shape parameter; draws crowd at 0 where it is small. None for a distribution without one."""
-        return None
+    def shapes(self) -> tuple[Fraction, ...]:
+        """The shape parameters, if there are any; draws crowd at 0 where one is small."""
+        return ()
 
     def sample(self, size: int, grid: Grid, rng: np.random.Generator) -> FloatArray:
         """Independent exact draws, rounded to the grid, shape (size,) or (size, K)."""
@@ -102,9 +102,9 @@ class RationalBeta(RationalDistribution):
         return 0.0, 1.0
 
     @property
-    def least_shape(self) -> Fraction:
-        """The smaller one of a and b."""
-        return min(self.a, self.b)
+    def shapes(self) -> tuple[Fraction, ...]:
+        """Both a and b."""
+        return self.a, self.b
 
     def tempered(self, temperature: float) -> "RationalBeta":
         """The Beta distribution with the shapes 1 + (a - 1)/T and 1 + (b - 1)/T."""
@@ -132,9 +132,9 @@ class RationalGamma(RationalDistribution):
         return 0.0, math.inf
 
     @property
-    def least_shape(self) -> Fraction:
+    def shapes(self) -> tuple[Fraction, ...]:
         """The shape."""
-        return self.gamma_shape
+        return (self.gamma_shape,)
 
     def tempered(self, temperature: float) -> "RationalGamma":
         """The Gamma distribution with the shape 1 + (shape - 1)/T and the rate over T."""
@@ -192,9 +192,9 @@ class RationalDirichlet(RationalDistribution):
         return 0.0, 1.0
 
     @property
-    def least_shape(self) -> Fraction:
-        """The smallest alpha."""
-        return min(self.alpha)
+    def shapes(self) -> tuple[Fraction, ...]:
+        """All alpha."""
+        return self.alpha
 
     def tempered(self, temperature: float) -> "RationalDirichlet":
         """The Dirichlet distribution with the parameters 1 + (alpha - 1)/T."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, enclose
-from privsample.distributions.exact.laws import check_shape
+from privsample.distributions.exact.gammas import check_shape
 from privsample.distributions.exact.lazy import START, LazyReal
 from privsample.distributions.exact.tangents import LogConcave, TangentSampler
 from privsample.distributions.exact.words import WordStream

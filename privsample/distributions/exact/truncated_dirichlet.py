@@ -9,7 +9,7 @@ import numpy as np
 
 from privsample.distributions.exact.balls import Rational, enclose
 from privsample.distributions.exact.choice import exact_choice
-from privsample.distributions.exact.laws import check_shape
+from privsample.distributions.exact.gammas import check_shape
 from privsample.distributions.exact.lazy import LazyMap, LazyReal, LazyUniform, decide, less
 from privsample.distributions.exact.truncated import truncated_beta_sampler, truncated_gamma_sampler
 from privsample.distributions.exact.words import WordStream

@@ -15,7 +15,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.models.rejection_envelope import RejectionEnvelope
 
 _CELLS = 1 << 21  # records times proposals held at once
-_STEPS = 40  # Newton steps in constant time; 35 were needed in the worst of the cases of glm.md, section 5
+CONSTANT_STEPS = 40  # Newton steps in constant time; 35 were needed in the worst of the cases of glm.md, section 5
 _MOST_STEPS = 2000
 
 
@@ -91,7 +91,7 @@ class LogisticPosteriorDensity:
         Where too few are accepted, draws from the prior take the missing places (glm.md, section 5). The density is
         computed at every proposal, so that the number of visits to a record does not depend on the records.
         """
-        centre = self.near_mode(tolerance=shells.gradient_tolerance, least_steps=_STEPS)
+        centre = self.near_mode(tolerance=shells.gradient_tolerance, least_steps=CONSTANT_STEPS)
         slope = self.gradient(centre)
         if not np.sqrt(slope @ slope) <= shells.gradient_tolerance:  # not known to happen; exact at any centre
             drawn, _ = self.sample(count, shells, rng)

@@ -90,9 +90,9 @@ class PosteriorMechanism(ExactDraws):
         r, w = self._weights
         return self.model.posterior(statistic, n, data_weight=r, prior_weight=w)
 
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
         r, w = self._weights
-        return self.model.exact_posterior(statistic, self.n, data_weight=r, prior_weight=w)
+        return self.model.exact_posterior(statistic, n, data_weight=r, prior_weight=w)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)

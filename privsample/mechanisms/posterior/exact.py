@@ -11,6 +11,7 @@ import numpy as np
 from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.distributions.exact.gammas import LARGEST_SHAPE
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -29,16 +30,16 @@ class ExactDraws(ConjugateMechanism):
     """
 
     __slots__ = ()
-    exact: bool
-    grid: float | None
+    exact: bool = False
+    grid: float | None = None
 
     @abstractmethod
     def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
         """The distribution of one draw given n records, before truncation, with rounded parameters."""
 
     @abstractmethod
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
-        """The distribution of one draw, given the exact statistic."""
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        """The distribution of one draw, given the exact statistic of n records."""
 
     @property
     def _parameter_bounds(self) -> tuple[float, float] | None:
@@ -49,6 +50,11 @@ class ExactDraws(ConjugateMechanism):
         """Check and store `exact` and `grid`. Raises TypeError, ValueError."""
         exact = flag(exact=self.exact) and self.model.has_exact_posterior
         set_fields(self, exact=exact)
+        if exact and not max(self._shapes(self.n), default=0) <= LARGEST_SHAPE:
+            raise ValueError(
+                "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
+                "lower the prior or its weight, or set exact=False"
+            )
         if self.grid is None:
             return
         if not exact:
@@ -73,12 +79,12 @@ class ExactDraws(ConjugateMechanism):
     def _rounding_to(self, pitch: float | None) -> Grid:
         """The grid with this pitch, or with the default. Raises ValueError.
 
-        A given pitch is compared with the scale of the prior, which does not depend on the number of records: the size
-        of a sample is secret, and must not decide whether a grid is refused.
+        Whether cells are relative, and whether a given pitch is refused, does not depend on the number of records: it
+        follows from one record and from the prior. The size of a sample is secret, and must not decide it.
         """
         low, high = self._parameter_bounds or self._support
-        relative = self._parameter_bounds is None and self._is_crowded
-        scale = self._scale([self.model.empty], 0) if pitch is not None else self._scale(self._extremes, self.n)
+        relative = self._parameter_bounds is None and min(self._shapes(1), default=_CROWDED) < _CROWDED
+        scale = self._scale([self.model.empty], 0) if pitch is not None else self._scale(self._extremes(self.n), self.n)
         return Grid.of_scale(scale, grid=pitch, low=low, high=high, relative=relative)
 
     def _scale(self, statistics: Sequence[FloatArray], n: int) -> float:
@@ -93,26 +99,21 @@ class ExactDraws(ConjugateMechanism):
         scale = 1.0 if self._support == (0.0, 1.0) else max(largest, deviation)
         return float(np.clip(min(scale, _FINEST * deviation), *_SCALES))
 
-    @cached
-    def _extremes(self) -> list[FloatArray]:
+    def _extremes(self, n: int) -> list[FloatArray]:
         """The statistics of n equal extreme records: among them is the narrowest posterior."""
         extremes = {record for records in self.model.extreme_records for record in records}
-        return [self.n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
+        return [n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
 
-    @cached
-    def _is_crowded(self) -> bool:
-        """Whether a shape parameter can be so small that draws crowd at 0 below any fixed pitch."""
-        shapes = (
-            self._exact_distribution(tuple(map(Fraction, statistic.ravel().tolist()))).least_shape
-            for statistic in self._extremes
-        )
-        return any(shape is not None and shape < _CROWDED for shape in shapes)
+    def _shapes(self, n: int) -> list[Fraction]:
+        """The shape parameters given n equal extreme records."""
+        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in self._extremes(n))
+        return [shape for each in fractions for shape in self._exact_distribution(each, n).shapes]
 
     @cached
     def _support(self) -> tuple[float, float]:
         """The possible values of the parameter without truncation."""
         nothing = (Fraction(0),) * self.model.empty.size
-        return self._exact_distribution(nothing).support
+        return self._exact_distribution(nothing, 0).support
 
     @property
     def _grid(self) -> Mapping[str, float] | None:
@@ -139,7 +140,7 @@ class ExactDraws(ConjugateMechanism):
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self._rounding is None:
             return super()._draw(statistic, rng)
-        return {self.parameter: self._exact_distribution(statistic).sample(self.draws, self._rounding, rng)}
+        return {self.parameter: self._exact_distribution(statistic, self.n).sample(self.draws, self._rounding, rng)}
 
     def for_size(self, size: int) -> "Mechanism":
         """The same mechanism for another number of records, on the same grid.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -13,8 +14,10 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.likelihoods.classes import count_class_problems
-from privsample.distributions.models.glm import LogisticPosteriorDensity
+from privsample.distributions.models.glm import CONSTANT_STEPS, LogisticPosteriorDensity
+from privsample.distributions.models.glm_exact import ExactEnvelope, ExactLogistic, exact_draws
 from privsample.distributions.models.rejection_envelope import RejectionEnvelope, plan
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
@@ -31,6 +34,8 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
 _WORK = 1e9  # record visits, about 20 ns each
+_EXACT_WORK = 5e5  # record visits for one exact draw in expectation, about 3 us each; 35 times that in constant time
+_EXACT_DIMENSION = 100
 _ADVICE = "ask for delta > 0; Rényi and zCDP guarantees need constant_time=False"
 
 
@@ -39,7 +44,7 @@ def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> F
     return FreeParameter(
         name=name,
         value=value,
-        trial={"sampler": "auto"},
+        trial={"sampler": "auto", "exact": False, "grid": None},
         account=lambda made: made._account_of_rejection,
         advice=_ADVICE,
     )
@@ -91,16 +96,24 @@ class LogisticPosterior(Mechanism):
         Largest probability, in (0, 1), that fewer than `draws` of the public number of proposals are accepted; then the
         missing draws come from the prior. It is for all draws of one release together, and must be below the delta of a
         guarantee. Not used with constant_time=False.
+    exact : bool, default False
+        Whether the draws are rounded from exact real numbers to a public grid, by rejection that is decided in ball
+        arithmetic; the account then does not assume IDEAL_REALS. A proposal takes some 0.3 ms and 3 microseconds for
+        each record, so that only fields with few records and proposals are accepted.
+    grid : float, optional
+        Pitch of the grid of exact draws, a power of two in units of the coefficients. None: for each coefficient the
+        power of two at or below its prior standard deviation, times 2^-40. Not used with exact=False.
 
     Raises
     ------
     ValueError
-        If a field lies outside its range, or "rejection" may take too long.
+        If a field lies outside its range, or "rejection" or exact draws may take too long.
 
     Notes
     -----
     Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior weight); docs/notes/glm.md.
-    What a processor's caches reveal is not covered by constant time. Kind: upper bound.
+    What a processor's caches and the precision steps of exact draws reveal is not covered by constant time.
+    Kind: upper bound.
 
     Examples
     --------
@@ -124,6 +137,8 @@ class LogisticPosterior(Mechanism):
     sampler: Sampler = "auto"
     constant_time: bool = True
     failure_probability: float = 1e-15
+    exact: bool = False
+    grid: float | None = None
     free_parameters = (_free("data_weight"), _free("prior_weight", inverse))
     _checks_entropy: ClassVar[bool] = True
     command = CommandLine(
@@ -135,6 +150,8 @@ class LogisticPosterior(Mechanism):
             "sampler": "rejection, or Markov chains (default: auto, rejection if the bound on the work permits)",
             "constant_time": "whether the number of proposals is public (default: yes)",
             "failure_probability": "the probability that too few proposals are accepted (default: 1e-15)",
+            "exact": "whether draws are rounded from exact real numbers (default: no)",
+            "grid": "the pitch of the grid of exact draws, a power of two",
         },
     )
 
@@ -143,6 +160,7 @@ class LogisticPosterior(Mechanism):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         set_fields(self, constant_time=flag(constant_time=self.constant_time))
         set_fields(self, failure_probability=open_unit_interval(failure_probability=self.failure_probability))
+        set_fields(self, exact=flag(exact=self.exact))
         account = self._account_of_rejection
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_weight", "draws"):
             set_fields(self, **{name: getattr(account, name)})
@@ -153,6 +171,7 @@ class LogisticPosterior(Mechanism):
                 f"record, more than {_WORK:g}; or lower norm, prior_std, data_weight or draws, or raise "
                 "prior_weight"
             )
+        self._check_exact()
 
     @cached
     def accountant(self) -> Accountant:
@@ -161,6 +180,42 @@ class LogisticPosterior(Mechanism):
             return self._account_of_rejection
         account = replace(self._account_of_rejection, failure_probability=0.0)
         return account.assuming(Assumption.CONVERGED_CHAIN).assuming(Assumption.TIMING)
+
+    def _check_exact(self) -> None:
+        """Check the fields of exact draws. Raises ValueError if they would take too long, or the grid is too fine."""
+        if not self.exact:
+            if self.grid is not None:
+                raise ValueError(
+                    f"grid must be None with exact=False: only exact draws are rounded to a grid, got {self.grid!r}"
+                )
+            return
+        work = float(np.log(self.n)) + self._envelope.log_proposals
+        if not self.uses_rejection or work > np.log(_EXACT_WORK) or self._dimension > _EXACT_DIMENSION:
+            raise ValueError(
+                f"exact must be False here: exact draws need rejection, at most {_EXACT_DIMENSION} coefficients, and "
+                f"at most {_EXACT_WORK:g} expected visits to a record for one draw, got e^{work:.1f}; or lower n, "
+                "norm, prior_std or data_weight"
+            )
+        set_fields(self, grid=None if self.grid is None else Grid(pitch=self.grid).pitch)
+        self._grids  # noqa: B018 - building the grids checks the pitch
+
+    @property
+    def _dimension(self) -> int:
+        """Number of coefficients, with the intercept."""
+        return self.features + (self.intercept_std is not None)
+
+    @cached
+    def _grids(self) -> tuple[Grid, ...]:
+        """The grid of each coefficient of exact draws, the intercept last."""
+        return tuple(Grid.of_scale(float(scale), grid=self.grid) for scale in self._deviations)
+
+    @property
+    def _grid(self) -> Mapping[str, float] | None:
+        """The pitch of the grid of each array of draws by name; None if the draws are not on a grid."""
+        if not self.exact:
+            return None
+        ends = {"coefficients": self._grids[0].pitch}
+        return ends if self.intercept_std is None else ends | {"intercept": self._grids[-1].pitch}
 
     @property
     def uses_rejection(self) -> bool:
@@ -227,14 +282,24 @@ class LogisticPosterior(Mechanism):
         names = column_names(data[0])
         return {"feature": names} if len(names) == self.features else {}
 
-    def _statistic(self, data: Any) -> LogisticPosteriorDensity:
-        rows, labels = self._parts(data)
-        signs = np.where(labels == 1.0, 1.0, -1.0)
-        return LogisticPosteriorDensity(rows=self._design(rows) * signs[:, None], weight=self.data_weight)
+    def _statistic(self, data: Any) -> FloatArray:
+        """Rows after the public rule, the intercept's column last, with the signs of the labels, shape (n, dimension).
 
-    def _draw(self, statistic: LogisticPosteriorDensity, rng: np.random.Generator) -> DrawsWithNotes:
-        states, notes = self._by_rejection(statistic, rng) if self.uses_rejection else self._by_chains(statistic, rng)
-        states = states * self._deviations
+        No row of features is longer than `norm`, not even by an ulp.
+        """
+        rows, labels = self._parts(data)
+        columns = within_norm(rows, self.norm)
+        if self.intercept_std is not None:
+            columns = np.column_stack([columns, np.ones(len(columns))])
+        return np.asarray(columns * np.where(labels == 1.0, 1.0, -1.0)[:, None])
+
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
+        density = LogisticPosteriorDensity(rows=statistic * self._deviations, weight=self.data_weight)
+        if self.exact:
+            states, notes = self._exactly(statistic, density, rng)
+        else:
+            states, notes = self._by_rejection(density, rng) if self.uses_rejection else self._by_chains(density, rng)
+            states = states * self._deviations
         draws = {"coefficients": states[:, : self.features]}
         if self.intercept_std is not None:
             draws["intercept"] = states[:, -1]
@@ -253,6 +318,7 @@ class LogisticPosterior(Mechanism):
     def _account_of_rejection(self) -> LogisticAccountant:
         """The account of rejection; of Markov chains before their assumptions."""
         constant = self.constant_time and self.sampler != "nuts"
+        assumed = (set() if self.exact else {Assumption.IDEAL_REALS}) | (set() if constant else {Assumption.TIMING})
         return LogisticAccountant(
             n=self.n,
             features=self.features,
@@ -263,17 +329,20 @@ class LogisticPosterior(Mechanism):
             prior_weight=self.prior_weight,
             draws=self.draws,
             unit=self.unit,
-            assumptions=frozenset({Assumption.IDEAL_REALS, *(() if self.constant_time else {Assumption.TIMING})}),
+            assumptions=frozenset(assumed),
             failure_probability=self.failure_probability if constant else 0.0,
         )
 
     @cached
     def _deviations(self) -> FloatArray:
         """Standard deviations of the prior that is drawn from, the intercept last, shape (dimension,)."""
-        listed = [self.prior_std] * self.features
-        if self.intercept_std is not None:
-            listed.append(self.intercept_std)
-        return np.array(listed) / np.sqrt(self.prior_weight)
+        return np.array([float(std) for std in self._stds]) / np.sqrt(self.prior_weight)
+
+    @cached
+    def _stds(self) -> tuple[Fraction, ...]:
+        """Standard deviations of the prior before the prior weight, exactly, the intercept last."""
+        intercept = () if self.intercept_std is None else (Fraction(self.intercept_std),)
+        return (Fraction(self.prior_std),) * self.features + intercept
 
     @cached
     def _envelope(self) -> RejectionEnvelope:
@@ -300,6 +369,25 @@ class LogisticPosterior(Mechanism):
             facts = {"proposals": proposals}
         return drawn, CuratorNotes(title="draws by rejection", facts=facts)
 
+    def _exactly(
+        self, rows: FloatArray, density: LogisticPosteriorDensity, source: np.random.Generator
+    ) -> tuple[FloatArray, CuratorNotes]:
+        """Draws in units of the coefficients (glm.md, section 6)."""
+        stds, weight = self._stds, Fraction(self.prior_weight)
+        exact = ExactLogistic(rows=rows, stds=stds, prior_weight=weight, weight=Fraction(self.data_weight))
+        reach = (Fraction(self.norm) * stds[0]) ** 2 + (Fraction(self.intercept_std or 0.0)) ** 2
+        steps = CONSTANT_STEPS if self.constant_time else 0
+        centre = density.near_mode(tolerance=self._envelope.gradient_tolerance, least_steps=steps)
+        envelope = ExactEnvelope(exact, centre * self._deviations, self._envelope, reach / weight)
+        proposals = None
+        if self.constant_time and envelope.gradient_norm <= self._envelope.gradient_tolerance:
+            proposals = self._envelope.proposals(self.draws, self.failure_probability)
+        drawn, made, accepted = draw_with_entropy_check(
+            source, lambda: exact_draws(envelope, self.draws, proposals, self._grids, source)
+        )
+        facts = {"proposals": made, "accepted": accepted}
+        return drawn, CuratorNotes(title="exact draws by rejection", facts=facts)
+
     def _by_chains(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
     ) -> tuple[FloatArray, CuratorNotes]:
@@ -309,13 +397,6 @@ class LogisticPosterior(Mechanism):
             distribution.rows, distribution.weight, self.draws, np.random.default_rng(words)
         )
         return chains[: self.draws, -1], CuratorNotes(title="one Markov chain for each draw", facts=facts)
-
-    def _design(self, rows: FloatArray) -> FloatArray:
-        """Rows after the public rule in units of the prior, the intercept's column last, shape (n, dimension)."""
-        columns = within_norm(rows, self.norm)
-        if self.intercept_std is not None:
-            columns = np.column_stack([columns, np.ones(len(columns))])
-        return np.asarray(columns * self._deviations)
 
     def _parts(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Rows and labels as floats. Raises SchemaError."""

@@ -143,6 +143,11 @@ def rows_of_draws(one: "LogisticPosterior", data: Any, count: int, rng: np.rando
 
 def _at_once(one: "LogisticPosterior", count: int) -> int:
     """The number of draws that one release may make and still use rejection."""
-    while count > 1 and one.uses_rejection and not replace(one, draws=count, sampler="auto").uses_rejection:
+    while count > 1 and one.uses_rejection and not replace(_floats(one), draws=count).uses_rejection:
         count //= 2
     return count
+
+
+def _floats(one: "LogisticPosterior") -> "LogisticPosterior":
+    """The mechanism without exact draws, whose sampler is chosen by its work alone."""
+    return replace(one, sampler="auto", exact=False, grid=None)

@@ -137,8 +137,8 @@ class TemperedPosterior(ExactDraws):
     def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
         return temper(self.model.posterior(statistic, n), self.temperature)
 
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
-        posterior = self.model.exact_posterior(statistic, self.n)
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        posterior = self.model.exact_posterior(statistic, n)
         return posterior.tempered(self.temperature).truncated(*self._single.parameter_bounds)
 
     @property

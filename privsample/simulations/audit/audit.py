@@ -20,12 +20,17 @@ from privsample.simulations.audit.datasets import pairs_of
 from privsample.simulations.audit.draws import Sampler, check_subject
 from privsample.simulations.audit.outputs import audit_outputs
 from privsample.simulations.audit.task import AuditTask, AuditView
+from privsample.simulations.audit.times import audit_times
 from privsample.simulations.audit.verdict import Verdict
 
 Claim = Accountant | Callable[[float], float]
 
 # The views of an audit: each takes the same task and returns a verdict.
-_VIEWS: dict[AuditView, Callable[[AuditTask], Verdict]] = {"outputs": audit_outputs, "bits": audit_bits}
+_VIEWS: dict[AuditView, Callable[[AuditTask], Verdict]] = {
+    "outputs": audit_outputs,
+    "bits": audit_bits,
+    "time": audit_times,
+}
 
 _SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
 _SMALL_SHARES = (1e-3, 1e-5)  # an event of bits or times can be nearly impossible on one of the datasets
@@ -83,7 +88,9 @@ def audit(
         Generator of the draws; by default seeded by the operating system. Equal generators give equal verdicts.
     view : {"outputs", "bits", "time"}, default "outputs"
         What the audit looks at. "outputs": the outputs as real numbers, rounded to nine digits. "bits": the released
-        floating-point numbers bit by bit. "time": the wall time of a release.
+        floating-point numbers bit by bit. "time": the output of a release together with its wall time. The releases
+        then run one after the other, in random order on the two datasets, and `Verdict.event` names the tested event;
+        wall times differ between two runs of an audit, also for equal generators.
 
     Returns
     -------
