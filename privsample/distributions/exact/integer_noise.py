@@ -51,11 +51,12 @@ def discrete_laplace(scale: float | Fraction, size: int, rng: np.random.Generato
 
     if (parts := _parts(factor)) is None:
         return _by_reference(by_reference, size, rng)
-    from privsample.distributions.exact.integer_kernels import rounded_laplace as kernel
 
     none = np.empty(0, dtype=np.uint64)
     return _filled(
-        lambda words, at, spare, out, start: kernel(*parts, none, words, at, spare, out, start),
+        lambda kernels, words, at, spare, out, start: kernels.rounded_laplace(
+            *parts, none, words, at, spare, out, start
+        ),
         by_reference,
         np.empty(size, dtype=np.int64),
         rng,
@@ -94,11 +95,12 @@ def rounded_laplace(
 
     if (parts := _parts(factor)) is None:
         return centers.plus(_by_reference(by_reference, size, rng))
-    from privsample.distributions.exact.integer_kernels import rounded_laplace as kernel
 
     return centers.plus(
         _filled(
-            lambda words, at, spare, out, start: kernel(*parts, centers.words, words, at, spare, out, start),
+            lambda kernels, words, at, spare, out, start: kernels.rounded_laplace(
+                *parts, centers.words, words, at, spare, out, start
+            ),
             by_reference,
             np.empty(size, dtype=np.int64),
             rng,
@@ -138,12 +140,13 @@ def rounded_gaussian(
 
     if (parts := _parts(factor)) is None:
         return centers.plus(_by_reference(by_reference, size, rng))
-    from privsample.distributions.exact.integer_kernels import rounded_gaussian as kernel
 
     unit = 2.0**-_WORD_BITS
     return centers.plus(
         _filled(
-            lambda words, at, spare, out, start: kernel(*parts, centers.words, words, at, spare, out, start, unit),
+            lambda kernels, words, at, spare, out, start: kernels.rounded_gaussian(
+                *parts, centers.words, words, at, spare, out, start, unit
+            ),
             by_reference,
             np.empty(size, dtype=np.int64),
             rng,
@@ -172,15 +175,17 @@ def discrete_gaussian(noise_std: float | Fraction, size: int, rng: np.random.Gen
     exact = _rational(noise_std=noise_std)
     scale = exact.numerator // exact.denominator + 1
     near = float(exact)
-    if Fraction(near) != exact or scale > 2**53 or (parts := _parts(Fraction(scale))) is None:
-        return _by_reference(lambda source, _: source.discrete_gaussian(exact), size, rng)
-    from privsample.distributions.exact import integer_kernels as kernels
 
+    def by_reference(source: Reference, _: int) -> int:
+        return source.discrete_gaussian(exact)
+
+    if Fraction(near) != exact or scale > 2**53 or (parts := _parts(Fraction(scale))) is None:
+        return _by_reference(by_reference, size, rng)
     return _filled(
-        lambda words, at, spare, out, start: kernels.discrete_gaussian(
+        lambda kernels, words, at, spare, out, start: kernels.discrete_gaussian(
             near, *parts, near / scale, words, at, spare, out, start, 2.0**-_WORD_BITS
         ),
-        lambda source, _: source.discrete_gaussian(exact),
+        by_reference,
         np.empty(nonnegative_integer(size=size), dtype=np.int64),
         rng,
         words_each=16,
@@ -216,10 +221,10 @@ def bernoulli_exp(gamma: float | Fraction, size: int, rng: np.random.Generator) 
         raise ValueError(f"gamma must be >= 0, got {gamma!r}")
     whole, rest = divmod(exact, 1)
     whole, leading = min(int(whole), _LARGEST_STEP), np.uint64(math.floor(rest * 2**_WORD_BITS))
-    from privsample.distributions.exact import integer_kernels as kernels
-
     return _filled(
-        lambda words, at, spare, out, start: kernels.bernoulli_exp(whole, leading, words, at, spare, out, start),
+        lambda kernels, words, at, spare, out, start: kernels.bernoulli_exp(
+            whole, leading, words, at, spare, out, start
+        ),
         lambda source, _: source.bernoulli_exp(exact),
         np.empty(nonnegative_integer(size=size), dtype=np.bool_),
         rng,
@@ -314,6 +319,15 @@ class _Source:
         return int(self.words[self.at - 1])
 
 
+def _kernels() -> Any:
+    """The compiled kernels; None without Numba: the reference then makes the same draws from the same words, slowly."""
+    try:
+        from privsample.distributions.exact import integer_kernels
+    except ImportError:
+        return None
+    return integer_kernels
+
+
 def _filled(
     kernel: Kernel,
     reference: Callable[[Reference, int], int],
@@ -323,18 +337,20 @@ def _filled(
     words_each: int,
 ) -> NDArray[Any]:
     """Fill `out` by a kernel, and by the reference where the kernel leaves a draw undecided."""
-    from privsample.distributions.exact.integer_kernels import MORE_WORDS, UNDECIDED
 
     def needed(draws: int) -> int:
         return min(words_each * draws + _SPARE_WORDS, _MOST_WORDS)
 
-    source, done = _Source(rng, needed(len(out))), 0
+    source, done, kernels = _Source(rng, needed(len(out))), 0, _kernels()
     exact, spare = Reference(source.word, _WORD_BITS), np.uint64(64 - _WORD_BITS)
     while done < len(out):
-        done, source.at, status = kernel(source.words, source.at, spare, out, done)
-        if status == MORE_WORDS:
-            source.more(needed(len(out) - done))
-        elif status == UNDECIDED:
-            out[done] = reference(exact, done)
-            done += 1
+        if kernels is not None:
+            done, source.at, status = kernel(kernels, source.words, source.at, spare, out, done)
+            if status == kernels.DONE:
+                break
+            if status == kernels.MORE_WORDS:
+                source.more(needed(len(out) - done))
+                continue
+        out[done] = reference(exact, done)
+        done += 1
     return out

@@ -368,3 +368,24 @@ def test_bad_parameters_are_refused(bad, rng):
     ):
         with pytest.raises((ValueError, TypeError), match=name):
             draw()
+
+
+@pytest.mark.parametrize("scale", [0.3, 10.0, 1e14])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_is_rarely_needed(name, scale, rng, monkeypatch):
+    """Far less than once in a thousand draws, so that nearly all are made by the kernels."""
+    continued = []
+    made = Reference.exponential
+    monkeypatch.setattr(Reference, "exponential", lambda self: (continued.append(1), made(self))[1])
+    samplers(scale)[name][0](300_000, rng)
+    assert len(continued) < 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_numba_the_same_numbers_are_drawn(name, monkeypatch):
+    sampler = samplers(6.5)[name][0]
+    compiled = sampler(200, np.random.default_rng(4))
+    monkeypatch.setattr(integer_noise, "_kernels", lambda: None)
+    drawn = sampler(200, np.random.default_rng(4))
+    assert drawn.dtype == compiled.dtype
+    assert drawn.tolist() == compiled.tolist()
