@@ -5,16 +5,19 @@ import sys
 from benchmarks import (
     audit,
     bernoulli,
+    bits,
     calibration,
     composition,
     confidence,
     costs,
     draws,
     epochs,
+    exact_draws,
     gibbs,
     imports,
     inference,
     langevin,
+    logistic,
     peers,
     postprocessing,
     profiles,
@@ -24,6 +27,7 @@ from benchmarks import (
     selection,
     sgd,
     statistics,
+    timing,
 )
 from benchmarks.measure import HEADER
 
@@ -42,12 +46,16 @@ ALL = {
     "gibbs": gibbs.rows,
     "pymc": pymc.rows,
     "audit": audit.rows,
+    "bits": bits.rows,
+    "timing": timing.rows,
     "draws": draws.rows,
+    "exact-draws": exact_draws.rows,
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
+    "logistic": logistic.rows,
     "regression": regression.rows,
 }
 

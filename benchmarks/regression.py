@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import privsample as ps
+from benchmarks.environments import DIFFPRIVLIB, interpreter
 from benchmarks.measure import Row
-from benchmarks.sgd import _environment
 from privsample.distributions.rows import within_norm
 from privsample.simulations.experiments import regression, regression_learners
 from privsample.simulations.experiments.findings import Table
@@ -129,7 +129,7 @@ def _predictions(task: RegressionTask, epsilon: float, splits: int, strength: fl
             cut = within_norm(train, task.data.norm) if task.classes else train
             known = {"norm": task.data.norm * (1 + 1e-9), "epsilon": epsilon, "classes": task.classes}
             np.savez(path, rows=cut, targets=targets, test=test, strength=strength, **known)
-        subprocess.run([_environment(), "-c", SCRIPT, *paths], capture_output=True, text=True, check=True)
+        subprocess.run([interpreter(*DIFFPRIVLIB), "-c", SCRIPT, *paths], capture_output=True, text=True, check=True)
         for path, (*_, truth) in zip(paths, parts, strict=True):
             predicted = np.load(f"{path}.npy")
             yield (predicted[:, 1] if task.classes == 2 else predicted)[None], truth

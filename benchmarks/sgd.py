@@ -5,7 +5,6 @@ build/, and reads the same splits from files; on the large data only a few of th
 """
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import permutations
@@ -15,14 +14,13 @@ import numpy as np
 from scipy import special
 
 import privsample as ps
+from benchmarks.environments import DIFFPRIVLIB, interpreter
 from benchmarks.measure import Row, seconds
 from privsample.distributions.rows import within_norm
 from privsample.simulations.experiments import sgd
 from privsample.simulations.experiments.base import Experiment
 from privsample.simulations.experiments.sgd_data import Task, breast_cancer, late_arrivals
 
-FOLDER = Path("build/diffprivlib")
-PINS = ("diffprivlib==0.6.6", "scikit-learn<1.6")
 PEER = "diffprivlib (δ = 0)"
 SCRIPT = """
 import sys, warnings
@@ -117,7 +115,7 @@ def _cases(rng: np.random.Generator) -> Row:
 
 def peer(task: Task, epsilons: Sequence[float], splits: int) -> np.ndarray:
     """diffprivlib's logistic regression on the same splits, (epsilons of the experiment, splits), NaN where not run."""
-    interpreter = _environment()
+    python = interpreter(*DIFFPRIVLIB)
     scores = np.full((len(sgd.EPSILONS), splits), np.nan)
     at = [sgd.EPSILONS.index(epsilon) for epsilon in epsilons]
     with tempfile.TemporaryDirectory() as folder:
@@ -125,15 +123,7 @@ def peer(task: Task, epsilons: Sequence[float], splits: int) -> np.ndarray:
         for path, (train, labels, test, truth) in zip(paths, task.splits(splits), strict=True):
             cut = within_norm(train, task.norm)
             np.savez(path, rows=cut, labels=labels, test=test, truth=truth, norm=task.norm, epsilons=epsilons)
-        done = subprocess.run([interpreter, "-c", SCRIPT, *paths], capture_output=True, text=True, check=True)
+        done = subprocess.run([python, "-c", SCRIPT, *paths], capture_output=True, text=True, check=True)
     for k, line in enumerate(done.stdout.splitlines()):
         scores[at, k] = [float(word) for word in line.split()]
     return scores
-
-
-def _environment() -> Path:
-    interpreter = FOLDER / "bin" / "python"
-    if not interpreter.exists():
-        subprocess.run([sys.executable, "-m", "venv", FOLDER], check=True)
-        subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *PINS], check=True)
-    return interpreter.absolute()

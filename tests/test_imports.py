@@ -15,7 +15,7 @@ ROOT = Path(privsample.__file__).parents[1]
 ONLY_NUMPY_AND_SCIPY = """
 import sys
 
-ALLOWED = {"numpy", "scipy", "privsample"} | set(sys.stdlib_module_names)
+ALLOWED = {"numpy", "scipy", "flint", "privsample"} | set(sys.stdlib_module_names)
 
 class Guard:
     def find_spec(self, name, path=None, target=None):
@@ -76,7 +76,7 @@ def run(program):
     assert result.stdout.strip().endswith("done"), result.stderr
 
 
-def test_accounts_and_draws_need_numpy_and_scipy_only():
+def test_accounts_and_draws_need_numpy_scipy_and_flint_only():
     run(ONLY_NUMPY_AND_SCIPY)
 
 

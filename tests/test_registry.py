@@ -381,7 +381,7 @@ def test_classes_of_privsample_keep_their_own_tag() -> None:
     with pytest.raises(ValueError, match="GaussianMechanism is a class of privsample"):
         ps.register(ps.GaussianMechanism, package="other-package")
     assert (
-        '"type": ["privsample", "GaussianMechanism", 1]'
+        '"type": ["privsample", "GaussianMechanism", 2]'
         in ps.GaussianMechanism(sensitivity=1, noise_std=2).release(1.0).to_json()
     )
 

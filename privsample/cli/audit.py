@@ -40,6 +40,7 @@ example:
       --samples 20000
 
 A broken copy, which must be refuted: privsample audit laplace --mutant
+The bits of the outputs: privsample audit laplace-sum --view bits
 All examples, with a figure: privsample audit --all --jobs 2 --out audits
 List of names: privsample audit --list"""
 
@@ -75,6 +76,12 @@ def add(parser: Any) -> None:
     parser.add_argument(
         "--level", type=number, default=1e-6, metavar="P", help="probability of refuting a true claim (default: 1e-6)"
     )
+    parser.add_argument(
+        "--view",
+        choices=("outputs", "bits", "time"),
+        default="outputs",
+        help="audit the outputs as real numbers, the bits of the outputs, or the time of a release (default: outputs)",
+    )
     parser.add_argument("--seed", type=seed, metavar="SEED", help="seed of the simulations, for reproducible audits")
     parser.add_argument("--out", metavar="DIR", help="write audits.png and audits.csv to this folder")
     parser.add_argument(
@@ -101,7 +108,7 @@ def run(args: Namespace) -> int:
     if args.out is not None:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
-    options = {"seed": args.seed, "mutant": args.mutant, "samples": args.samples, "level": args.level}
+    options = {name: getattr(args, name) for name in ("seed", "mutant", "samples", "level", "view")}
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
     done: list[AuditResult] = []
     try:
@@ -156,6 +163,7 @@ def _audit_described_mechanism(mechanism: Mechanism, args: Namespace) -> Iterato
     start = perf_counter()
     rng = np.random.default_rng(args.seed)
     settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
+    settings["view"] = args.view
     verdict = audit(mechanism, **settings)
     yield AuditResult(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
 

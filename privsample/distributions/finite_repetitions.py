@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy import special
 
 from privsample._checks import FloatArray, listed, number, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp
-from privsample._value import frozen_value, set_fields
+from privsample._value import cached, frozen_value, set_fields
+from privsample.distributions.exact.categorical import Categorical, as_ball
+from privsample.distributions.exact.counts import MassTerms
 from privsample.distributions.repetitions import FIXED_NUMBER, RepetitionDistribution, check_repetition_distribution
 
 _MOST_REPETITIONS = 100_000
@@ -46,6 +49,19 @@ class _FiniteSupport(RepetitionDistribution):
         _, log_mass = self._support
         least = np.where(np.isneginf(log_mass), 0.0, log_mass).min()
         return float(1e-15 * (self.maximum * np.log1p(self.maximum) - least))
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draw one number of repetitions exactly, from a table of all masses."""
+        return int(self._table.draw(1, rng)[0])
+
+    @cached
+    def _has_table(self) -> bool:
+        """Whether the masses are known to any precision."""
+        return self._exact_masses(1) is not None
+
+    @cached
+    def _table(self) -> Categorical:
+        return Categorical.of_balls(lambda _: self._exact_masses(int(self.maximum) + 1) or [])
 
     def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log of the sum of P(K = k)(1 - (1 - w)^k); all terms are positive, so nothing cancels."""
@@ -158,9 +174,10 @@ class BetaBinomial(_FiniteSupport):
         total = np.concatenate([before, [0.0], after])
         return total - special.logsumexp(total)
 
-    def sample(self, rng: np.random.Generator) -> int:
-        """Draw the rate, then the number of repetitions."""
-        return int(rng.binomial(self.maximum, rng.beta(self.alpha, self.beta)))
+    def _exact_terms(self) -> MassTerms:
+        """Masses up to a factor, by the ratios (maximum - k)(k + alpha)/((k + 1)(maximum - k - 1 + beta))."""
+        alpha, beta, most = as_ball(self.alpha), as_ball(self.beta), self.maximum
+        return MassTerms(0, alpha / alpha, lambda k: (alpha + k) * (most - k) / (beta + (most - k - 1)) / (k + 1))
 
 
 @frozen_value
@@ -328,9 +345,9 @@ class TabulatedRepetitions(_FiniteSupport):
             logs = np.log(self.probabilities)
         return np.where(inside, logs[np.where(inside, k, 0.0).astype(np.int64)], -np.inf)
 
-    def sample(self, rng: np.random.Generator) -> int:
-        """Draw one number of repetitions by inversion of the cumulative probabilities."""
-        return int(rng.choice(len(self.probabilities), p=self.probabilities))
+    def _exact_masses(self, stop: int) -> list[Any]:
+        """The probabilities, as exact rational numbers; a draw divides them by their sum."""
+        return [as_ball(p) for p in self.probabilities[:stop]]
 
 
 def _complete(masses: FloatArray, name: str) -> FloatArray:
@@ -402,10 +419,19 @@ class TruncatedRepetitions(_FiniteSupport):
         return np.where(k <= self.maximum, self.distribution.log_mass(k) - self.log_kept, -np.inf)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw from the distribution until the number is at most `maximum`; a thousand draws on average at most."""
+        """Draw one number of repetitions exactly, from a table of the masses up to `maximum`.
+
+        A distribution of your own is drawn until the number is at most `maximum`: a thousand draws on average at most.
+        """
+        if self._has_table:
+            return _FiniteSupport.sample(self, rng)
         while (drawn := self.distribution.sample(rng)) > self.maximum:
             pass
         return drawn
+
+    def _exact_masses(self, stop: int) -> list[Any] | None:
+        """The masses before truncation."""
+        return self.distribution._exact_masses(min(stop, int(self.maximum) + 1))
 
     def tilted(self, keep: float) -> "TruncatedRepetitions":
         """The tilted distribution, truncated at the same maximum."""
@@ -434,10 +460,25 @@ class TiltedRepetitions(_FiniteSupport):
         return self.distribution.log_mass(k) + k * np.log(self.keep) - kept
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw from the distribution by rejection: K is accepted with probability keep^K."""
-        while rng.random() >= self.keep ** (drawn := self.distribution.sample(rng)):
-            pass
-        return drawn
+        """Draw one number exactly; from a distribution of your own by rejection: K is accepted with chance keep^K."""
+        if self._has_table:
+            return _FiniteSupport.sample(self, rng)
+        while True:
+            drawn = self.distribution.sample(rng)
+            if Categorical.of_balls(partial(_keep_or_not, self.keep, drawn)).draw(1, rng)[0] == 0:
+                return drawn
+
+    def _exact_masses(self, stop: int) -> list[Any] | None:
+        """The masses of the distribution times keep^k."""
+        masses, keep = self.distribution._exact_masses(stop), as_ball(self.keep)
+        return None if masses is None else [mass * keep**k for k, mass in enumerate(masses)]
+
+
+def _keep_or_not(keep: float, k: int, bits: int) -> list[Any]:
+    """The probabilities keep^k and 1 - keep^k."""
+    del bits
+    kept = as_ball(keep) ** k
+    return [kept, 1 - kept]
 
 
 def _checked_maximum(maximum: Any) -> int:

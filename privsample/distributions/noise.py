@@ -1,5 +1,6 @@
 """Distributions of additive noise: exact log mass, variance and tail bounds, and samplers without a loop per draw."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -8,6 +9,14 @@ from scipy import special
 
 from privsample._checks import FloatArray, one_of, positive
 from privsample._value import frozen_value, set_fields
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.integer_noise import (
+    Integers,
+    discrete_gaussian,
+    discrete_laplace,
+    rounded_gaussian,
+    rounded_laplace,
+)
 
 LARGEST_DISCRETE = 1e14  # doubles represent every integer up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
@@ -101,6 +110,34 @@ class Noise(ABC):
             The draws, of the given shape.
         """
 
+    @abstractmethod
+    def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Independent exact draws on a grid: the indices of round(Z / pitch), where Z has exactly this distribution.
+
+        Parameters
+        ----------
+        grid : Grid
+            The grid. For discrete noise its pitch is at most 1, so that the draws lie on it.
+        shape : tuple of int
+            Shape of the result.
+        rng : numpy.random.Generator
+            Source of random words.
+
+        Returns
+        -------
+        array
+            The indices, of the given shape: int64, or Python integers where 64 bits could be too few.
+
+        Raises
+        ------
+        ValueError
+            If discrete noise does not lie on the grid.
+
+        Notes
+        -----
+        Source: docs/notes/exact_noise.md. Kind: exact.
+        """
+
 
 @frozen_value
 class LaplaceNoise(Noise):
@@ -164,6 +201,29 @@ class LaplaceNoise(Noise):
         """Independent draws by NumPy."""
         return rng.laplace(0.0, self.scale, shape)
 
+    def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Exact draws, rounded to the grid."""
+        return rounded_laplace(self.scale, grid, math.prod(shape), rng).reshape(shape)
+
+    def indices_around(self, values: FloatArray, grid: Grid, rng: np.random.Generator) -> Integers:
+        """The indices of numbers plus independent noise, rounded to a grid without rounding the sum before.
+
+        Parameters
+        ----------
+        values : array
+            Finite numbers, which need not lie on the grid.
+        grid : Grid
+            The grid.
+        rng : numpy.random.Generator
+            Source of random words.
+
+        Returns
+        -------
+        array
+            The indices of round((value + Z) / pitch), of the shape of `values`, with Z exactly Laplace.
+        """
+        return rounded_laplace(self.scale, grid, values.size, rng, around=values.ravel()).reshape(values.shape)
+
 
 @frozen_value
 class GaussianNoise(Noise):
@@ -226,6 +286,29 @@ class GaussianNoise(Noise):
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
         """Independent draws by NumPy."""
         return self.noise_std * rng.standard_normal(shape)
+
+    def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Exact draws, rounded to the grid."""
+        return rounded_gaussian(self.noise_std, grid, math.prod(shape), rng).reshape(shape)
+
+    def indices_around(self, values: FloatArray, grid: Grid, rng: np.random.Generator) -> Integers:
+        """The indices of numbers plus independent noise, rounded to a grid without rounding the sum before.
+
+        Parameters
+        ----------
+        values : array
+            Finite numbers, which need not lie on the grid.
+        grid : Grid
+            The grid.
+        rng : numpy.random.Generator
+            Source of random words.
+
+        Returns
+        -------
+        array
+            The indices of round((value + Z) / pitch), of the shape of `values`, with Z exactly normal.
+        """
+        return rounded_gaussian(self.noise_std, grid, values.size, rng, around=values.ravel()).reshape(values.shape)
 
 
 @frozen_value
@@ -297,6 +380,10 @@ class DiscreteLaplaceNoise(Noise):
         """The difference of two geometric draws, each a standard exponential times the scale, rounded down."""
         up, down = rng.standard_exponential((2, *shape))
         return np.floor(self.scale * up) - np.floor(self.scale * down)
+
+    def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Exact draws of integers, as indices of the grid."""
+        return _integers_on(grid, discrete_laplace(self.scale, math.prod(shape), rng)).reshape(shape)
 
 
 @frozen_value
@@ -399,6 +486,10 @@ class DiscreteGaussianNoise(Noise):
             count += len(found)
         return accepted.reshape(shape)
 
+    def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
+        """Exact draws of integers (Canonne, Kamath and Steinke 2020), as indices of the grid."""
+        return _integers_on(grid, discrete_gaussian(self.noise_std, math.prod(shape), rng)).reshape(shape)
+
 
 _DISTRIBUTIONS: dict[str, Callable[[float], Noise]] = {
     "laplace": lambda scale_parameter: LaplaceNoise(scale=scale_parameter),
@@ -432,6 +523,13 @@ def noise_distribution(name: str, scale_parameter: float) -> Noise:
     if not one_of(name, _DISTRIBUTIONS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
     return _DISTRIBUTIONS[name](scale_parameter)
+
+
+def _integers_on(grid: Grid, integers: Integers) -> Integers:
+    """The indices of integers on a grid whose pitch divides 1."""
+    if grid.pitch > 1:
+        raise ValueError(f"grid must be at most 1 for discrete noise, got {grid.pitch!r}")
+    return integers if grid.pitch == 1 else integers.astype(object) * 2**-grid.exponent
 
 
 def _within(**named: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import listed, number, positive_integer, whole_number
-from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.couplings import (
     Distances,
     Masses,
@@ -20,6 +20,7 @@ from privsample.distributions.couplings import (
     sorted_sample,
     whole_masses,
 )
+from privsample.distributions.exact.categorical import Categorical
 from privsample.distributions.schemes import (
     Alternatives,
     Conversions,
@@ -43,7 +44,7 @@ Joint = Mapping[tuple[Sequence[Hashable], Sequence[Hashable]], float]
 
 
 @frozen_value
-class TableSampling(Scheme, Memo):
+class TableSampling(Scheme):
     """A scheme of your own: a finite distribution of samples of the positions 0, ..., n-1.
 
     A sample is a list of positions, in which a position may occur several times. The records at these positions are
@@ -175,11 +176,16 @@ class TableSampling(Scheme, Memo):
         return f"{_SOURCE}; docs/notes/subsampling.md"
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
-        """Draw one of the samples, in uniformly random order."""
+        """Draw one of the samples exactly, in uniformly random order.
+
+        The probabilities are divided by their sum as rational numbers, as in the account.
+        """
         del size
-        return rng.permutation(
-            np.array(self.samples[rng.choice(len(self.samples), p=self.probabilities)], dtype=np.int64)
-        )
+        return rng.permutation(np.array(self.samples[int(self._table.draw(1, rng)[0])], dtype=np.int64))
+
+    @cached
+    def _table(self) -> Categorical:
+        return Categorical.of_weights(self.probabilities or (1.0,) * len(self.samples))
 
 
 Case = tuple[tuple[int | None, Fraction, Fraction, tuple[tuple[int, Fraction], ...]], ...]

@@ -14,7 +14,9 @@ from scipy import special
 
 from privsample._checks import FloatArray, Real, finite, number, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp, log_gamma_growth
-from privsample._value import frozen_value, set_fields
+from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample.distributions.exact.categorical import as_ball
+from privsample.distributions.exact.counts import ExactCount, MassTerms, masses_between
 
 _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # NumPy's largest Poisson mean, and the largest number of repetitions
@@ -30,7 +32,7 @@ _NO_DISTRIBUTION = (
 )
 
 
-class RepetitionDistribution(ABC):
+class RepetitionDistribution(Memo, ABC):
     """A distribution of the number K of repetitions on 0, 1, 2, ..., with PGF f(u) = E u^K.
 
     If the number of repetitions is 0, a fixed public output is released.
@@ -124,7 +126,7 @@ class RepetitionDistribution(ABC):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw one number of repetitions, exactly up to the rounding of real numbers.
+        """Draw one number of repetitions; the distributions of the library draw it exactly.
 
         Parameters
         ----------
@@ -136,6 +138,20 @@ class RepetitionDistribution(ABC):
         int
             The number of repetitions.
         """
+
+    def _exact_terms(self) -> MassTerms | None:
+        """The masses as balls by their ratios, from which the number is drawn exactly; None if they are not known."""
+        return None
+
+    def _exact_masses(self, stop: int) -> list[Any] | None:
+        """The masses of 0, ..., stop - 1 as balls, up to a common factor; None if they are not known."""
+        terms = self._exact_terms()
+        return None if terms is None else masses_between(terms, 0, stop)[1]
+
+    @cached
+    def _exact_count(self) -> ExactCount:
+        """The distribution as one that is drawn exactly, where `_exact_terms` is known."""
+        return ExactCount(self._exact_terms, self.maximum)
 
     @property
     def log_zero_probability(self) -> float:
@@ -232,6 +248,17 @@ def check_repetition_distribution(repetitions: Any, name: str = "repetitions") -
     if isinstance(repetitions, Number):
         raise TypeError(FIXED_NUMBER.format(name, repr(repetitions)))
     raise TypeError(_NO_DISTRIBUTION.format(name, type(repetitions).__name__))
+
+
+def check_maximum(repetitions: RepetitionDistribution) -> int:
+    """The largest number of repetitions, for a selection that always makes it. Raises ValueError if there is none."""
+    if not repetitions.maximum < np.inf:
+        raise ValueError(
+            "repetitions must have a maximum with constant_time=True, which always makes that many runs, got "
+            f"{type(repetitions).__name__}, whose number of runs is unbounded: pass TruncatedRepetitions("
+            "distribution=..., maximum=...), whose account is that of the truncated distribution"
+        )
+    return int(repetitions.maximum)
 
 
 @frozen_value
@@ -404,14 +431,15 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         return np.where(inside, ratio, np.inf)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw 1 + Poisson(G (e^(T - t) - 1)), G ~ Gamma(1 + eta), t with density proportional to e^(-eta t) on [0, T].
+        """Draw one number of repetitions exactly; beyond 1024 the time is proportional to the number."""
+        return self._exact_count.draw(rng)
 
-        A mixture of Poisson processes conditioned on a first point (docs/notes/selection.md, section 1).
-        """
-        length, u = self._length, rng.random()
-        t = u * length if self.eta == 0.0 else float(-np.log1p(u * np.expm1(-self.eta * length)) / self.eta)
-        rate = rng.standard_gamma(1.0 + self.eta) * np.expm1(max(length - t, 0.0))
-        return 1 + int(rng.poisson(rate))
+    def _exact_terms(self) -> MassTerms:
+        """P(K = 1) = eta (1 - gamma)/(gamma^-eta - 1), or (1 - gamma)/log(1/gamma) for eta = 0, and the ratios."""
+        eta, gamma = as_ball(self.eta), as_ball(self.gamma)
+        length, kept = -gamma.log(), 1 - gamma
+        first = kept / length if self.eta == 0.0 else eta * kept / (eta * length).expm1()
+        return MassTerms(1, first, lambda k: kept * (eta + k) / (k + 1))
 
     def tilted(self, keep: float) -> "TruncatedNegativeBinomial":
         """The tilted distribution, which has gamma' = gamma + (1 - gamma)(1 - keep)."""
@@ -505,8 +533,13 @@ class Poisson(RepetitionDistribution):
             return self.mean * np.expm1(log_x)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw one number of repetitions by NumPy."""
-        return int(rng.poisson(self.mean))
+        """Draw one number of repetitions exactly; beyond 1024 the time is proportional to the number."""
+        return self._exact_count.draw(rng)
+
+    def _exact_terms(self) -> MassTerms:
+        """P(K = 0) = e^-mean, and the ratios mean/(k + 1)."""
+        mean = as_ball(self.mean)
+        return MassTerms(0, (-mean).exp(), lambda k: mean / (k + 1))
 
     def tilted(self, keep: float) -> "Poisson":
         """The tilted distribution, Poisson(keep mean)."""
@@ -584,8 +617,14 @@ class Binomial(RepetitionDistribution):
         return self.maximum * np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + np.asarray(log_x))
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draw one number of repetitions by NumPy."""
-        return int(rng.binomial(self.maximum, self.rate))
+        """Draw one number of repetitions exactly; beyond 1024 the time is proportional to the number."""
+        return self._exact_count.draw(rng)
+
+    def _exact_terms(self) -> MassTerms:
+        """P(K = 0) = (1 - rate)^maximum, and the ratios (maximum - k) rate/((k + 1)(1 - rate))."""
+        rate, most = as_ball(self.rate), self.maximum
+        odds = rate / (1 - rate)
+        return MassTerms(0, (1 - rate) ** most, lambda k: odds * (most - k) / (k + 1))
 
     def tilted(self, keep: float) -> "Binomial":
         """The tilted distribution, which has rate' = keep rate/(1 - (1 - keep) rate)."""

@@ -1,6 +1,7 @@
 """Subsampling schemes: which records are sampled, in which order, and how they amplify the privacy of a mechanism."""
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -17,8 +18,9 @@ from privsample._checks import (
     whole_number,
 )
 from privsample._logspace import resolved
-from privsample._value import frozen_value, set_fields
+from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.count_blocks import count_blocks
+from privsample.distributions.exact.categorical import Categorical
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 _BALLE = "Balle, Barthe and Gaboardi 2018"
@@ -103,7 +105,7 @@ def _two(sizes: object) -> tuple[object, object]:
 Alternatives = tuple[tuple[SamplingPart, ...], ...]
 
 
-class Scheme(ABC):
+class Scheme(Memo, ABC):
     """A distribution of subsamples. A scheme of your own defines `draw`, `conversions` and `parts`.
 
     Sampled records are in uniformly random order, so positions carry no information.
@@ -297,11 +299,14 @@ class PoissonSampling(Scheme):
         return f"{_BALLE}, Theorem 8, or Theorem 9 for each size (it sharpens their Theorem 14)"
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
-        """Draw the number of records first, then which ones.
+        """Draw for each record exactly whether it is included, by comparing random bits with those of the rate."""
+        sampled = np.flatnonzero(self._included.draw(size, rng) == 0)
+        return np.asarray(rng.permutation(sampled), dtype=np.int64)
 
-        One uniform double per record would resolve the rate only to multiples of 2^-53, which is coarse at small rates.
-        """
-        return np.asarray(rng.choice(size, rng.binomial(size, self.rate), replace=False), dtype=np.int64)
+    @cached
+    def _included(self) -> Categorical:
+        """0 with probability `rate`, else 1."""
+        return Categorical.of_weights([Fraction(self.rate), 1 - Fraction(self.rate)])
 
 
 @frozen_value

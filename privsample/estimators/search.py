@@ -1,6 +1,7 @@
 """Private hyperparameter search with the interface of scikit-learn."""
 
 import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from privsample._checks import generator, positive_integer
+from privsample._checks import flag, generator, positive_integer
 from privsample._entropy import draw_with_entropy_check
+from privsample._progress import progress_bar
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
@@ -77,7 +79,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     A run draws a candidate, fits it and scores it. Only the best run is released: its parameters, its score and, if
     each run fits a single model, this model. The number of runs and all other runs stay secret: there is no
     `cv_results_`, nothing is printed, and failed runs rank last without an error. The account assumes that running
-    times and the tasks of the scheduler are not observed (Assumption.TIMING).
+    times and the tasks of the scheduler are not observed (Assumption.TIMING); with `constant_time=True` the number of
+    runs is public, and only the times of single runs must stay unobserved (Assumption.FIXED_WORK).
 
     Parameters
     ----------
@@ -115,6 +118,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Number of parallel jobs, as for joblib.
     verbose : int, default 0
         Must be 0, because messages would reveal the number of runs.
+    constant_time : bool, default False
+        Whether the largest possible number of runs is always made, of which a secret random number of the first ones
+        counts. It needs `repetitions` with a maximum, such as
+        `TruncatedRepetitions(distribution=TruncatedNegativeBinomial.logarithmic(mean=10), maximum=40)`.
 
     Attributes
     ----------
@@ -169,6 +176,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         ledger: Ledger | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        constant_time: bool = False,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -182,6 +190,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.ledger = ledger
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.constant_time = constant_time
 
     def accountant_for(self, n: int, features: int | None = None) -> Accountant:
         """Return the account of the whole search, computed without data.
@@ -205,7 +214,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         return plan_search(self, positive_integer(n=n), features).account
 
-    def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None, progress: bool = False) -> Self:
         """Spend the account of the search in the ledger, if there is one, and then search.
 
         Parameters
@@ -217,6 +226,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         rng : numpy.random.Generator, optional
             Source of randomness for simulations; it adds the assumption RNG_FRESH to the account. Child generators are
             passed to candidates whose `fit` has a parameter `rng`. None uses the entropy of the operating system.
+        progress : bool, default False
+            Show a progress bar on standard error, which needs rich; only with `constant_time=True`.
 
         Returns
         -------
@@ -225,6 +236,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         Raises
         ------
+        ImportError
+            If a progress bar is wanted and rich is not installed. Nothing is trained or spent.
         BudgetExceeded, RelationMismatch
             If the ledger does not cover the account. Nothing is trained or spent.
         SchemaError
@@ -234,6 +247,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             If a parameter is invalid. Nothing is trained or spent.
         """
         source = generator(rng)
+        if flag(progress=progress) and not self.constant_time:
+            raise ValueError(
+                "progress must be False without constant_time=True: it would reveal the secret number of runs"
+            )
         if self.validation is not None and self.validation[0] is X:
             raise ValueError(
                 "validation must be public data, got the X to be fitted; use score_noise to score on private records"
@@ -244,11 +261,12 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given, got None: the score compares predictions with it")
         check_records(self.estimator, X, y)
-        if self.ledger is not None:
-            if rng is not None:
-                raise ValueError("rng must be None with a ledger: paid releases use the operating system's entropy")
-            self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
-        best = self._best(plan, X, y, source, rng)
+        if self.ledger is not None and rng is not None:
+            raise ValueError("rng must be None with a ledger: paid releases use the operating system's entropy")
+        with progress_bar("training", (plan.runs or 0) * plan.parts, wanted=progress) as advance:
+            if self.ledger is not None:
+                self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
+            best = self._best(plan, X, y, source, rng, advance)
         self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
         self.__dict__.pop("best_estimator_", None)  # from an earlier fit
@@ -263,15 +281,23 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _best(
-        self, plan: SearchPlan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None
+        self,
+        plan: SearchPlan,
+        X: Any,
+        y: Any,
+        source: np.random.Generator,
+        rng: np.random.Generator | None,
+        advance: Callable[[int], object] = int,
     ) -> RankedRun:
-        """Return the first of the best runs. All candidates are drawn before any is trained."""
-        count = plan.repetitions.sample
-        candidates = draw_with_entropy_check(
-            source, lambda: [draw_candidate(plan.space, source) for _ in range(count(source))]
-        )
+        """Return the first of the best runs. All candidates are drawn before any is trained.
+
+        With a public number of runs, the runs after the first K are made as the others, and then left out.
+        """
+        counted = draw_with_entropy_check(source, lambda: plan.repetitions.sample(source))
+        runs = counted if plan.runs is None else plan.runs
+        candidates = draw_with_entropy_check(source, lambda: [draw_candidate(plan.space, source) for _ in range(runs)])
         configured = [(candidate, plan.configure_or_none(candidate)) for candidate in candidates]
-        made = [(candidate, estimator) for candidate, estimator in configured if estimator is not None]
+        made = [(place, *one) for place, one in enumerate(configured) if one[1] is not None]
         task = Task(
             folds=plan.folds,
             scorer=plan.scorer,
@@ -280,17 +306,21 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             process=os.getpid(),
         )
         with without_warnings():  # threads share warning filters: the filter of one run may be reset by another
-            outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
+            outcomes: list[Outcome] = []
+            for outcome in Parallel(n_jobs=self.n_jobs, verbose=0, return_as="generator")(
                 delayed(train_and_score)(estimator, spawn(rng), X, y, task, fold)
-                for _, estimator in made
+                for _, _, estimator in made
                 for fold in range(plan.parts)
-            )
-        runs = [outcomes[i : i + plan.parts] for i in range(0, len(outcomes), plan.parts)]
+            ):
+                outcomes.append(outcome)
+                advance(1)
+            advance((runs - len(made)) * plan.parts)
+        grouped = [outcomes[i : i + plan.parts] for i in range(0, len(outcomes), plan.parts)]
         found = [
-            rank_run(candidate, run, lambda score: plan.noisy_score(score, source))
-            for (candidate, _), run in zip(made, runs, strict=True)
+            (place, rank_run(candidate, run, lambda score: plan.noisy_score(score, source)))
+            for (place, candidate, _), run in zip(made, grouped, strict=True)
         ]
-        return max(found, key=lambda one: one.rank, default=NO_RUN)
+        return max((one for place, one in found if place < counted), key=lambda one: one.rank, default=NO_RUN)
 
     @property
     def _best_model(self) -> Any:

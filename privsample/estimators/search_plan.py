@@ -9,9 +9,11 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import indexable
 
+from privsample._checks import flag
+from privsample.accounting.assumptions import running_assumptions
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
+from privsample.distributions.repetitions import RepetitionDistribution, check_maximum, check_repetition_distribution
 from privsample.estimators.candidates import (
     Space,
     all_candidates,
@@ -45,14 +47,16 @@ _CHOOSE_SCORE_DATA = (
 class SearchPlan:
     """All decisions of a search that precede the data.
 
-    `costs` maps the number of training records to the account of one training. `folds` and `mechanism`, the noise on
-    the score, are None if candidates are scored on public data.
+    `runs` is the public number of runs, or None if as many are made as count. `costs` maps the number of training
+    records to the account of one training. `folds` and `mechanism`, the noise on the score, are None if candidates are
+    scored on public data.
     """
 
     estimator: Any
     training_account: TrainingAccount
     space: Space
     repetitions: RepetitionDistribution
+    runs: int | None
     scorer: Scorer
     folds: Folds | None
     mechanism: GaussianMechanism | LaplaceMechanism | None
@@ -85,11 +89,15 @@ class SearchPlan:
 def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
     """Return the plan of a PrivateSearchCV for n records. Raises ValueError or TypeError for bad parameters."""
     if search.verbose:
-        raise ValueError(f"verbose must be 0, got {search.verbose!r}: messages would reveal the secret number of runs")
+        raise ValueError(
+            f"verbose must be 0, got {search.verbose!r}: messages would reveal the secret number of runs; with "
+            "constant_time=True pass progress=True to fit"
+        )
     noise = _checked_noise(search)
     check_independent(search.estimator)
     space = search_space(search.param_distributions, search.estimator)
     repetitions = check_repetition_distribution(search.repetitions)
+    runs = check_maximum(repetitions) if flag(constant_time=search.constant_time) else None
     folds = None if noise is None else fixed_folds(_splitter(search.cv), n)
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
@@ -100,7 +108,9 @@ def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
         base, weight = cross_validation_account(folds, n, costs, noise), float(score_weights(folds, n).max())
         mechanism = noise.mechanism(weight, ReplaceOne(n=n))
         scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
-    account: Accountant = SelectionAccountant(base=base, repetitions=repetitions)
+    account: Accountant = SelectionAccountant(
+        base=base, repetitions=repetitions, assumptions=running_assumptions(constant_time=runs is not None)
+    )
     if search.refit:
         account += costs[n] if folds is None else to_full_dataset(costs[n], n)
     return SearchPlan(
@@ -108,6 +118,7 @@ def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
         training_account=search.training_account,
         space=space,
         repetitions=repetitions,
+        runs=runs,
         scorer=scorer,
         folds=folds,
         mechanism=mechanism,

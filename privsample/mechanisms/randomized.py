@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, check_memory, count_noun, number, positive_integer
+from privsample._checks import FloatArray, check_memory, count_noun, flag, number, positive_integer
 from privsample._data import category_names, chunks, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import drawing_assumptions
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.categorical import Categorical, as_ball, uniform_integers
 from privsample.distributions.record_format import ColumnFormat
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
@@ -51,6 +53,9 @@ class RandomizedResponse(Mechanism):
     names : tuple of str, default ()
         Public names of the K categories. With names, a column may also hold text: each name counts as its place in the
         list, and any other text as category 0. The release keeps the names.
+    exact : bool, default True
+        Whether the answers are drawn exactly, from random bits and without rounding. False draws them with
+        floating-point numbers, and the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -77,6 +82,7 @@ class RandomizedResponse(Mechanism):
     categories: int = 2
     slots: int | None = None
     names: tuple[str, ...] = ()
+    exact: bool = True
     free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="ask for epsilon > 0 or delta > 0"),)
     command = CommandLine(
         data=("column",),
@@ -91,6 +97,7 @@ class RandomizedResponse(Mechanism):
     def __post_init__(self) -> None:
         if number(log_odds=self.log_odds) > _MOST:
             raise ValueError(f"log_odds must be at most {_MOST:g}: above it no other answer would ever be drawn")
+        set_fields(self, exact=flag(exact=self.exact))
         account = self.accountant  # checks log_odds and categories
         set_fields(self, log_odds=account.log_odds, categories=account.categories)
         set_fields(self, names=category_names(self.names, account.categories))
@@ -112,7 +119,12 @@ class RandomizedResponse(Mechanism):
 
         Under AddRemove the answer for a missing record has a mixture of the distributions of the records' answers.
         """
-        return RandomizedResponseAccountant(log_odds=self.log_odds, categories=self.categories, relation=self.relation)
+        return RandomizedResponseAccountant(
+            log_odds=self.log_odds,
+            categories=self.categories,
+            relation=self.relation,
+            assumptions=drawing_assumptions(exact=self.exact),
+        )
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
         del data
@@ -231,8 +243,13 @@ class RandomizedResponse(Mechanism):
         return {"answers": self._answers(statistic, rng)[None]}
 
     def _answers(self, truth: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
-        answers = source.integers(0, self.categories, self.slots)
-        truthful = source.random(len(truth)) < self._truth_probability
+        assert self.slots is not None
+        if self.exact:
+            answers = uniform_integers(self.categories, self.slots, source)
+            truthful = self._truthful.draw(len(truth), source) == 0
+        else:
+            answers = source.integers(0, self.categories, self.slots)
+            truthful = source.random(len(truth)) < self._truth_probability
         answers[: len(truth)] = np.where(truthful, truth, answers[: len(truth)])
         if isinstance(self.relation, AddRemove):
             source.shuffle(answers)
@@ -254,6 +271,11 @@ class RandomizedResponse(Mechanism):
         if isinstance(self.relation, ReplaceOne) and len(truth) != self.slots:
             raise SchemaError(f"n = {self.slots} records were declared, the data hold {len(truth)}")
         return truth if every else truth[: self.slots]
+
+    @cached
+    def _truthful(self) -> Categorical:
+        """0 with the probability of answering the truth directly, (e^c - 1)/(e^c - 1 + K) at log odds c, else 1."""
+        return Categorical.of_balls(lambda _: [as_ball(self.log_odds).expm1(), as_ball(self.categories)])
 
     @property
     def _truth_probability(self) -> float:

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from privsample import PoissonSampling, WithoutReplacement, WithReplacement
+from tests.given_words import GivenWords
 
 RUNS = 8_000
 mutants = pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False), (1.1, False)])
@@ -68,18 +69,11 @@ def test_the_place_in_the_sample_tells_nothing(scheme, ordered, accepted, rng, a
 
 def test_small_rates_are_not_rounded_to_coins_of_53_bits():
     """At 1e-17 a Bernoulli draw of 53 bits would be one with probability 2^-53, eleven times too often, or never."""
-
-    class Asked:
-        def binomial(self, size, rate):
-            self.asked = (size, rate)
-            return 0
-
-        def choice(self, size, count, replace):
-            return np.empty(0)
-
-    source = Asked()
-    assert PoissonSampling(rate=1e-17).draw(10, source).shape == (0,)
-    assert source.asked == (10, 1e-17)
+    scheme = PoissonSampling(rate=1e-17)
+    below = int(1e-17 * 2**64)  # 184.5: words of 63 bits up to 91 are sampled, and 92 needs further bits
+    assert scheme.draw(4, GivenWords(0, 2**32, below - 2, below + 2)).tolist() == [0, 2]
+    assert scheme.draw(1, GivenWords(2 * 92, 0)).tolist() == [0]
+    assert scheme.draw(1, GivenWords(2 * 92, 2**64 - 1)).tolist() == []
 
 
 def test_ends(rng):

@@ -20,6 +20,7 @@ from privsample import (
     NormalUnknownVariance,
     Release,
 )
+from tests.given_words import GivenWords
 
 UNKNOWN = NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(0, 1))
 NOISY = GaussianMechanism(sensitivity=0.1, noise_std=0.2, shape=(3,))
@@ -112,10 +113,7 @@ def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng
 @pytest.mark.parametrize(("chance", "word"), [(1.0, 0), (0.0, 1), (0.7, 0), (np.nan, 1), (np.inf, 0), (-np.inf, 1)])
 def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
     """A generator whose word is zero draws the rarer outcome at every probability: no outcome is impossible."""
-
-    class Zeros:
-        def random(self, shape):
-            return np.zeros(shape)
-
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
-    assert made._bernoulli_draws(made._probabilities({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]
+    assert made._bernoulli_draws(made._probabilities({"statistic": np.array([chance])}), GivenWords(0, 0)).tolist() == [
+        [word]
+    ]

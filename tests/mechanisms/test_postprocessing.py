@@ -71,7 +71,7 @@ def test_a_step_follows_a_release(step):
 
 
 def test_accounts_wrap_accounts():
-    assert KERNEL.accountant == KernelAccountant(base=ANSWERS.accountant, matrix=ROWS)
+    assert KERNEL.accountant == KernelAccountant(base=ANSWERS.accountant, matrix=ROWS, assumptions=frozenset())
     twice = PostNoise(base=PostNoise(base=NORMAL, noise=1.5), noise=2.0)
     assert twice.accountant == noise_after(noise_after(NORMAL.accountant, 1.5), 2.0)
     assert twice.accountant.epsilon(1e-6) == pytest.approx(

@@ -239,3 +239,58 @@ def test_bad_input():
         ps.ConditionalSelection(base=NOISE, threshold=True, stop_probability=0.1)
     with pytest.raises(TypeError, match="seeded"):
         ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC).release(0.0, rng=3)
+
+
+FEW = ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.geometric(mean=3), maximum=6)
+
+
+@pytest.mark.parametrize("counted", [0, 1, 3, 5])
+def test_in_constant_time_all_runs_are_made_and_the_first_count(counted, monkeypatch):
+    """The broken copy, without constant_time, makes as many runs as count."""
+    script = (1.0, 3.0, 2.0, 9.0, np.nan)
+    for constant, made in ((True, len(script)), (False, counted)):
+        best, base = winner(*script)
+        object.__setattr__(best, "repetitions", Exactly(counted))
+        monkeypatch.setattr(Exactly, "maximum", len(script))
+        object.__setattr__(best, "constant_time", constant)
+        draws = run(best, monkeypatch)
+        assert base.at[0] == made
+        expected = 1 + int(np.nanargmax(script[:counted])) if counted else None
+        assert (draws["run"][0] if draws else None) == expected
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("skipped", "accepted"), [(0, True), (1, False)])
+def test_in_constant_time_the_output_has_the_same_distribution(skipped, accepted, rng, alpha, monkeypatch):
+    """The best of K answers is 1 unless all are 0; the broken copy counts one run less."""
+    answer = ps.RandomizedResponse(log_odds=1.0, relation=ps.ReplaceOne(n=1))
+    best = ps.RepeatedSelection(base=answer, repetitions=FEW, constant_time=True)
+    sample = ps.TruncatedRepetitions.sample
+    monkeypatch.setattr(ps.TruncatedRepetitions, "sample", lambda self, rng: max(sample(self, rng) - skipped, 1))
+    count, zero = 4_000, 1 / (1 + np.exp(-1.0))
+    k = np.arange(7.0)
+    expected = 1 - np.exp(FEW.log_mass(k)) @ zero**k
+    found = sum(int(best.release([0], rng=rng)["answers"][0, 0]) for _ in range(count))
+    assert (stats.binomtest(found, count, expected).pvalue > alpha) == accepted
+
+
+def test_in_constant_time_the_account_assumes_less():
+    answer = ps.RandomizedResponse(log_odds=1.0, relation=ps.ReplaceOne(n=1))
+    usual = ps.RepeatedSelection(base=answer, repetitions=FEW)
+    constant = ps.RepeatedSelection(base=answer, repetitions=FEW, constant_time=True)
+    assert usual.accountant.assumptions == {ps.Assumption.TIMING}
+    assert constant.accountant.assumptions == {ps.Assumption.FIXED_WORK}
+    assert constant.accountant.epsilon(1e-6) == usual.accountant.epsilon(1e-6)
+    release = constant.release([1])
+    assert ps.Release.from_json(release.to_json()) == release
+    assert "caches" in release.statement()
+    nested = ps.RepeatedSelection(base=usual, repetitions=FEW, constant_time=True)
+    assert ps.Assumption.TIMING in nested.accountant.assumptions
+
+
+def test_constant_time_needs_a_maximum():
+    for repetitions in (ps.Poisson(mean=3), ps.TruncatedNegativeBinomial.geometric(mean=3)):
+        with pytest.raises(ValueError, match=r"must have a maximum .* TruncatedRepetitions\(distribution="):
+            ps.RepeatedSelection(base=NOISE, repetitions=repetitions, constant_time=True)
+    with pytest.raises(TypeError, match="constant_time must be True or False, got int"):
+        ps.RepeatedSelection(base=NOISE, repetitions=FEW, constant_time=1)

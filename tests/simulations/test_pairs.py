@@ -103,7 +103,7 @@ def test_pairs_of_a_mechanism_are_searched(rng):
 @pytest.mark.parametrize(("deviation", "true"), [(1.0, True), (0.5, False)])
 def test_the_search_does_not_raise_the_chance_of_a_false_alarm(deviation, true, rng, alpha, monkeypatch):
     """Sixteen equal pairs at the claim itself: choosing among them costs nothing, since the evidence is drawn anew."""
-    monkeypatch.setattr("privsample.simulations.audit.audit.learn_scores", lambda *_: (lambda drawn: drawn[:, 0],))
+    monkeypatch.setattr("privsample.simulations.audit.outputs.learn_scores", lambda *_: (lambda drawn: drawn[:, 0],))
     pairs, runs, level = [(np.ones(1), np.zeros(1))] * 16, 20, 0.05
     options = {"claim": ps.GaussianAccountant(sensitivity=1, noise_std=1), "epsilons": (0.0, 0.5), "level": level}
 

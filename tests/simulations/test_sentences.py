@@ -24,6 +24,7 @@ from privsample.simulations.experiments import (
     langevin_quadrature,
     leak,
     logistic_accuracy,
+    low_bits,
     posterior_convergence,
     regression,
     regression_learners,
@@ -148,6 +149,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (confidence_sets, "CLIPPED", (0.25,)),
         (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),
+    "low-bits": ((low_bits, "DRAWS", 50_000), (low_bits, "SAMPLES", (1_000, 20_000))),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
 }
 

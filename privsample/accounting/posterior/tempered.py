@@ -204,7 +204,9 @@ class TemperedAccountant(Accountant):
         """
         low, high = nonnegative_integer(low=low), positive_integer(high=high)
         least = replace(self, n=max(low, 1))
-        return least if low == high else AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit))
+        if low == high:
+            return least
+        return AnyMoreRecords(least=least, relation=ReplaceOne(n=high, unit=self.unit), assumptions=self.assumptions)
 
     def _curves_for_sizes(self, sizes: tuple[tuple[int, int], ...]) -> CurveRows | None:
         """The closed forms for the smallest size of each range, and for Bernoulli records the maxima over all sums."""

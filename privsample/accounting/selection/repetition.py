@@ -53,7 +53,8 @@ class SelectionAccountant(ChosenAccountant):
         Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public; a fixed
         number of runs is refused.
     assumptions : frozenset of Assumption, default {TIMING}
-        Assumptions of the guarantee. Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added. {FIXED_WORK} if the largest possible number of runs
+        is always made, of which the first K count (docs/notes/constant_time.md).
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,9 @@ from privsample._checks import FloatArray
 from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
+from privsample.distributions.exact.records import exact_sum, integer_grid, integer_sums, record_grid
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -238,6 +242,124 @@ class Model(Memo, ABC):
         PosteriorDistribution
             The distribution with natural parameter w prior + r (s, n).
         """
+
+    # Exact sums
+
+    def statistic_grid(self, grid: float | None = None) -> Grid | None:
+        """The public grid on which the statistic is summed exactly; None if only floating-point sums are known.
+
+        By default, the grid of the records, if the statistic is their sum or is integer-valued.
+
+        Parameters
+        ----------
+        grid : float, optional
+            The pitch of the statistic, a power of two. By default 1 for integers, otherwise 2^-40 of the width of the
+            bounds.
+
+        Returns
+        -------
+        Grid or None
+            The grid.
+
+        Raises
+        ------
+        ValueError
+            If the pitch is too coarse or too fine for the records.
+        """
+        if self.record_sensitivity.integer_valued:
+            return integer_grid(grid)
+        sums_records = (
+            type(self).statistic is Model.statistic or type(self).exact_statistic is not Model.exact_statistic
+        )
+        return record_grid(self.domain, grid) if sums_records else None
+
+    def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:
+        """Compute the statistic without rounding, and the number of records, in one pass over the data.
+
+        Each record is rounded to the grid, inside its bounds, and the results are added as integers. Statistics of
+        parts of the data therefore add up to the statistic of all of them, in any order.
+
+        Parameters
+        ----------
+        data : array or Arrow stream
+            One column of records.
+        grid : Grid, optional
+            The grid of the statistic; by default that of `statistic_grid`.
+
+        Returns
+        -------
+        statistic : tuple of fractions.Fraction
+            The numbers of the statistic, multiples of the pitch.
+        n : int
+            The number of records.
+
+        Raises
+        ------
+        SchemaError
+            If the data are not one column of numbers.
+        """
+        total = (Fraction(0),) * self.empty.size
+        count = 0
+        for chunk in chunks(data):
+            total = tuple(a + b for a, b in zip(total, self.exact_statistic(chunk, grid), strict=True))
+            count += len(chunk)
+        return total, count
+
+    def exact_statistic(self, chunk: NDArray[Any], grid: Grid | None = None) -> ExactStatistic:
+        """Sum of the sufficient statistics of a chunk of records, without rounding.
+
+        By default, the sum of the records after the public rule of `domain`, each rounded to the grid; of an
+        integer-valued statistic, that statistic.
+
+        Parameters
+        ----------
+        chunk : array of shape (k,)
+            Records.
+        grid : Grid, optional
+            The grid of the statistic; by default that of `statistic_grid`.
+
+        Returns
+        -------
+        tuple of fractions.Fraction
+            The numbers of the statistic.
+        """
+        if type(self).statistic is Model.statistic:
+            return (exact_sum(self.domain, chunk, grid),)
+        return tuple(map(Fraction, integer_sums(self.statistic(chunk).reshape(1, -1))))
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalDistribution:
+        """The posterior with parameters that are computed without rounding, for exact draws.
+
+        Parameters
+        ----------
+        statistic : tuple of fractions.Fraction
+            The exact statistic.
+        n : int
+            Number of records, >= 0.
+        data_weight : float, default 1
+            Power r of the likelihood (power posterior), in (0, 1].
+        prior_weight : float, default 1
+            Factor w of the natural parameters of the prior, finite and >= 1.
+
+        Returns
+        -------
+        RationalDistribution
+            The distribution with natural parameter w prior + r (s, n).
+
+        Raises
+        ------
+        TypeError
+            By default: the model does not define this method, and its posterior is drawn with floating-point numbers.
+        """
+        del statistic, n, data_weight, prior_weight
+        raise TypeError(f"{type(self).__name__} does not define exact_posterior, which exact draws need")
+
+    @property
+    def has_exact_posterior(self) -> bool:
+        """True if the model defines `exact_posterior`."""
+        return type(self).exact_posterior is not Model.exact_posterior
 
     @cached
     def prior(self) -> PosteriorDistribution:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
@@ -76,6 +78,13 @@ class BetaBernoulli(Model):
         """The posterior Beta(w alpha + r s, w beta + r (n - s)) for the sum s, data weight r and prior weight w."""
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalBeta:
+        """The posterior Beta(w alpha + r s, w beta + r (n - s)) without rounding."""
+        (s,), r, w = statistic, Fraction(data_weight), Fraction(prior_weight)
+        return RationalBeta(a=w * Fraction(self.alpha) + r * s, b=w * Fraction(self.beta) + r * (n - s))
 
     def update_prior(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
         """The model whose prior is the posterior: the sum s is added to `alpha`, and n - s to `beta`."""

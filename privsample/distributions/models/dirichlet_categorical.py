@@ -11,6 +11,8 @@ from privsample._checks import FloatArray, positive
 from privsample._data import category_names, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDirichlet
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
@@ -112,12 +114,25 @@ class DirichletCategorical(Model):
         codes = self.domain.clean(chunk).astype(np.int64)
         return np.bincount(codes, minlength=len(self.alpha)).astype(np.float64)
 
+    def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:
+        """The counts of the categories and the number of records of a column of codes, or of names."""
+        return Model.exact_summarize(self, codes_of_names(data, self.names), grid)
+
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Dirichlet:
         """The posterior Dirichlet(w alpha + r counts), with data weight r and prior weight w."""
         del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalDirichlet:
+        """The posterior Dirichlet(w alpha + r counts) without rounding."""
+        del n  # n is the sum of the counts
+        r, w = Fraction(data_weight), Fraction(prior_weight)
+        counts = zip(self.alpha, statistic, strict=True)
+        return RationalDirichlet(alpha=tuple(w * Fraction(own) + r * count for own, count in counts))
 
     def update_prior(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
         """The model whose prior is the posterior: the counts are added to `alpha`."""

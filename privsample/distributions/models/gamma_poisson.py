@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.records import ClippedPoisson
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalGamma
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
@@ -74,6 +76,13 @@ class GammaPoisson(Model):
         """The posterior Gamma(w shape + r s, w rate + r n) for the sum s, data weight r and prior weight w."""
         shape = prior_weight * self.shape + data_weight * float(statistic)
         return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalGamma:
+        """The posterior Gamma(w shape + r s, w rate + r n) without rounding."""
+        (s,), r, w = statistic, Fraction(data_weight), Fraction(prior_weight)
+        return RationalGamma(gamma_shape=w * Fraction(self.shape) + r * s, rate=w * Fraction(self.rate) + r * n)
 
     def update_prior(self, statistic: FloatArray, n: int) -> "GammaPoisson":
         """The model whose prior is the posterior: the sum of the counts is added to `shape`, and n to `rate`."""

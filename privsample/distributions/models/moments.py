@@ -1,6 +1,8 @@
 """Models whose statistic holds first and second moments of bounded numbers. docs/notes/moments.md."""
 
+import math
 from abc import abstractmethod
+from fractions import Fraction
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -9,12 +11,17 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 from privsample.distributions.record_sensitivity import RecordSensitivity
 
 _SQUARE = 1.5  # factor of the squares; up to 1.665 the L2 sensitivity is that of the sums alone
 _TANGENTS = 8
+_PITCH = 2.0**-40  # of an exact statistic; its numbers are rounded to 2^-20
+_COARSEST = 2.0**-6  # over the number of coordinates: the radius shrinks by at most a sixteenth
+_EXACT = 2.0**52  # below it doubles hold sums of products of indices, also times `square`
 T = TypeVar("T", bound=np.generic)
 
 
@@ -76,6 +83,49 @@ class Moments(Memo):
         """The statistic of rows, shape (coordinates,)."""
         augmented = np.column_stack([np.ones(len(rows)), self.scaled(rows)])
         return self.weights * (augmented.T @ augmented)[self.pairs]
+
+    def grid(self, pitch: float | None = None) -> Grid:
+        """The grid of the statistic in scaled units: 2^-40 by default. Raises ValueError."""
+        found = Grid(pitch=_PITCH if pitch is None else pitch)
+        if not 2.0**-48 <= found.pitch <= _COARSEST / len(self.weights):
+            raise ValueError(
+                f"grid must be in [2^-48, {_COARSEST / len(self.weights):g}], the pitch of the statistic of numbers "
+                f"scaled to at most 1, got {found.pitch!r}: the default 2^-40 fits"
+            )
+        return found
+
+    def exact_sums(self, rows: FloatArray, grid: Grid) -> tuple[Fraction, ...]:
+        """The statistic of rows whose scaled numbers are rounded to a grid, as exact multiples of its pitch.
+
+        docs/notes/exact_noise.md, step 8: no record changes it by more than `sums` of any two records can.
+        """
+        indices = self._indices(rows, grid)
+        steps, twice = -self._record_exponent(grid), 2 * self._record_exponent(grid) - grid.exponent
+        first, second = self.pairs
+        total = [0] * len(first)
+        block = int(_EXACT / max(float(np.abs(indices).max(initial=0.0)) ** 2, 1.0)) // 2 or 1
+        for start in range(0, len(indices), block):
+            part = indices[start : start + block]
+            linear, whole = part.sum(axis=0), part.T @ part  # exact: below 2^53
+            squares = np.rint(np.ldexp(self.square * part * part, twice)).sum(axis=0)
+            for k, (i, j) in enumerate(zip(first, second, strict=True)):
+                if i == 0:
+                    total[k] += int(linear[j - 1]) << (steps + twice)
+                else:
+                    total[k] += int(squares[i - 1]) if i == j else int(whole[i - 1, j - 1]) << twice
+        return tuple(number * Fraction(grid.pitch) for number in total)
+
+    @staticmethod
+    def _record_exponent(grid: Grid) -> int:
+        """The exponent of the pitch of a scaled number: half that of the statistic, rounded up."""
+        return -(-grid.exponent // 2)
+
+    def _indices(self, rows: FloatArray, grid: Grid) -> FloatArray:
+        """The indices of scaled rows on the grid of records, within a radius that leaves room for rounded squares."""
+        exponent = self._record_exponent(grid)
+        room = 1 - 4 * len(self.weights) * Fraction(grid.pitch)
+        largest = math.floor(room * Fraction(math.nextafter(self.radius, 0.0)) / Fraction(2) ** exponent)
+        return np.clip(np.rint(np.ldexp(self.scaled(rows), -exponent)), -largest, largest)
 
     def gram(self, statistic: FloatArray, n: float) -> FloatArray:
         """The matrix of the sums of v_i v_j, shape (1 + d, 1 + d)."""
@@ -155,6 +205,15 @@ class MomentModel(Model):
     def empty(self) -> FloatArray:
         """The statistic of an empty dataset: zeros."""
         return np.zeros(len(self.moments.weights))
+
+    def statistic_grid(self, grid: float | None = None) -> Grid | None:
+        """The grid of the scaled moments: 2^-40 by default, for numbers rounded to 2^-20."""
+        return self.moments.grid(grid)
+
+    def exact_statistic(self, chunk: FloatArray, grid: Grid | None = None) -> ExactStatistic:
+        """The moments of numbers rounded to the grid, without further rounding."""
+        rows = np.asarray(chunk, dtype=np.float64)
+        return self.moments.exact_sums(rows[:, None] if rows.ndim == 1 else rows, grid or self.moments.grid())
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """A nearby statistic with means within the bounds and a covariance that records within them can have."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalNormal
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
@@ -87,6 +89,16 @@ class NormalKnownVariance(Model):
         own, theirs = prior_weight / self.variance, data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
+
+    def exact_posterior(
+        self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> RationalNormal:
+        """The posterior of precision w/variance + r n/noise_variance without rounding."""
+        (s,) = statistic
+        own = Fraction(prior_weight) / Fraction(self.variance)
+        theirs = Fraction(data_weight) / Fraction(self.noise_variance)
+        precision = own + theirs * n
+        return RationalNormal(mean=(own * Fraction(self.mean) + theirs * s) / precision, variance=1 / precision)
 
     def update_prior(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
         """The model whose prior mean and variance are those of the posterior."""

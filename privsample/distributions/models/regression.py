@@ -7,6 +7,8 @@ import numpy as np
 from privsample._checks import FloatArray, interval, listed, nonnegative_integer, number, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic
 from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 from privsample.distributions.record_format import LabelledFormat
@@ -135,6 +137,11 @@ class LinearRegression(MomentModel):
         """Statistic and number of records of a pair (rows, targets). Raises SchemaError."""
         rows = self.records(data)
         return self.statistic(rows), len(rows)
+
+    def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:
+        """The exact statistic and the number of records of a pair (rows, targets). Raises SchemaError."""
+        rows = self.records(data)
+        return self.exact_statistic(rows, grid), len(rows)
 
     def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
         """Count the numbers that the public rule changes, by reason, and the records; for the curator only."""

@@ -1,9 +1,10 @@
-"""Markov kernels on finitely many states: row-stochastic matrices, their powers, and exact draws from their rows."""
+"""Markov kernels on finitely many states: row-stochastic matrices, their powers, and draws from their rows."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, positive_integer
+from privsample.distributions.exact.categorical import Categorical
 
 _SUM_ERROR = 1e-9
 
@@ -48,8 +49,30 @@ def kernel_power(matrix: FloatArray, steps: int) -> FloatArray:
     return normalize_rows(np.linalg.matrix_power(normalize_rows(matrix), count)) if count > 1 else matrix
 
 
+class ExactRows:
+    """The rows of a stochastic matrix as distributions that are drawn exactly.
+
+    The entries of a row are exact rational numbers, and a row is divided by their exact sum: the accounts of kernels
+    are about the same rows.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._matrix = matrix
+        self._rows: dict[int, Categorical] = {}
+
+    def draw(self, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """One independent outcome for each state, of the shape of `states`."""
+        result = np.empty(states.shape, dtype=np.int64)
+        for state in np.unique(states).tolist():
+            if state not in self._rows:
+                self._rows[state] = Categorical.of_weights(self._matrix[state].tolist())
+            here = states == state
+            result[here] = self._rows[state].draw(int(here.sum()), rng)
+        return result
+
+
 def sample_outcomes(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One independent outcome for each state, of the shape of `states`."""
+    """One independent outcome for each state, of the shape of `states`, with floating-point numbers."""
     uniform, result = rng.random(states.shape), np.empty(states.shape, dtype=np.int64)
     for state in np.unique(states):
         here = states == state

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, coefficient, finite, function, number, numbers_of
+from privsample._checks import FloatArray, coefficient, finite, flag, function, number, numbers_of
 from privsample._value import frozen_value, set_fields
+from privsample.distributions.exact.categorical import bernoulli_draws
 
 
 class Kernel(ABC):
@@ -44,6 +45,11 @@ class Kernel(ABC):
     doeblin: float = 1.0
     ultra_mixing: float = 1.0
     displacement_zcdp: float = np.inf
+
+    @property
+    def draws_exactly(self) -> bool:
+        """Whether `step` has exactly the stated constants, also when floating-point numbers are drawn; else False."""
+        return False
 
     @abstractmethod
     def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -134,6 +140,10 @@ class UniformReset(Kernel):
         Probability that the release is kept, in [0, 1]; Doeblin's coefficient.
     low, high : float
         Bounds of the uniform numbers, finite, low < high.
+    exact : bool, default True
+        Whether the release is kept with exactly this probability. The replacing numbers are multiples of 2^-53 of the
+        range: the account does not depend on their distribution. False compares one uniform floating-point number, and
+        the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -151,9 +161,11 @@ class UniformReset(Kernel):
     keep: float
     low: float
     high: float
+    exact: bool = True
 
     def __post_init__(self) -> None:
         set_fields(self, keep=coefficient(keep=self.keep), low=finite(low=self.low), high=finite(high=self.high))
+        set_fields(self, exact=flag(exact=self.exact))
         if not 0.0 < self.high - self.low < np.inf:
             raise ValueError(f"low must be less than high, with a finite difference, got {self.low} and {self.high}")
 
@@ -165,4 +177,10 @@ class UniformReset(Kernel):
     def step(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The release itself, or uniform numbers of its shape."""
         uniform = self.low + (self.high - self.low) * rng.random(x.shape)
-        return x if rng.random() < self.keep else uniform
+        keeps = bernoulli_draws(np.array(self.keep), rng) if self.exact else rng.random() < self.keep
+        return x if keeps else uniform
+
+    @property
+    def draws_exactly(self) -> bool:
+        """The field `exact`."""
+        return self.exact

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,10 +19,11 @@ from privsample._checks import (
     positive_integer,
 )
 from privsample._value import cached, frozen_value, set_fields
-from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.records import exact_sum, integer_sums, record_grid, row_indices
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
 from privsample.distributions.rows import count_clipped_rows, within_norm
@@ -42,16 +44,16 @@ from privsample.mechanisms.neighbours import (
     public_size,
     records_outside_group,
 )
+from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
-_IDEAL = frozenset({Assumption.IDEAL_REALS})
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
-class NoisySum(Mechanism):
+class NoisySum(ExactNoise):
     """Base class: `draws` noisy sums of what the records contribute, under AddRemove or ReplaceOne."""
 
     __slots__ = ()
@@ -102,9 +104,13 @@ class NoisySum(Mechanism):
     def _noise_distribution(self) -> Noise:
         """The distribution of the noise on each number."""
 
+    @property
+    def _released_name(self) -> str:
+        return "sum"
+
     @abstractmethod
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Independent noise of this shape."""
+    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
+        """The sum of the contributions, each rounded to the grid, without rounding."""
 
     @property
     @abstractmethod
@@ -161,13 +167,17 @@ class NoisySum(Mechanism):
             ),
         )
 
-    def _statistic(self, data: Any) -> FloatArray:
-        return np.asarray(self._contributions(self._checked(data)).sum(axis=0))
+    def _statistic(self, data: Any) -> Any:
+        records = self._checked(data)
+        return self._exact_sum(records) if self.exact else np.asarray(self._contributions(records).sum(axis=0))
 
-    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        noise = self._noise(rng, (self.draws, *np.shape(statistic)))
+    def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
+        shape = (self.draws, *np.shape(self._least_record))
+        if self.pitch is not None:
+            noisy = noisy_points(statistic, shape, self._noise_distribution, Grid(pitch=self.pitch), rng)
+            return {"sum": noisy}
         with np.errstate(over="ignore"):
-            return {"sum": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
+            return {"sum": np.clip(statistic + self._noise_distribution.sample(shape, rng), -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
@@ -183,11 +193,12 @@ class NoisySum(Mechanism):
 
 
 def _normalize(self: Any) -> None:
+    self._check_exact()
     relation = check_single_record_relation(self.relation)
     self.domain.check_summable(relation.n if isinstance(relation, ReplaceOne) else LARGEST_INTEGER, self.sensitivity)
     set_fields(self, draws=positive_integer(draws=self.draws))
     check_memory(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
-    self.accountant  # noqa: B018 - building it checks the rest
+    self.pitch, self.accountant  # noqa: B018 - building it checks the rest
 
 
 def _column_sensitivity(bounds: tuple[float, float], relation: Relation) -> float:
@@ -242,6 +253,12 @@ class ColumnSum(NoisySum):
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
         return np.asarray(self.domain.clean(records), dtype=np.float64)
 
+    def _exact_grid(self) -> Grid:
+        return record_grid(self.domain, self.grid)
+
+    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
+        return (exact_sum(self.domain, records, self._exact_grid()),)
+
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return self.domain.problems(records)
 
@@ -263,15 +280,21 @@ class GaussianSum(ColumnSum):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
+        IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------
     ValueError
-        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
+        If a field lies outside its range, or if the grid is too coarse or too fine for the bounds.
 
     Notes
     -----
-    Balle and Wang 2018. Kind: exact. The account assumes IDEAL_REALS.
+    Balle and Wang 2018. Kind: exact. The sum is exact: docs/notes/exact_noise.md.
 
     Examples
     --------
@@ -287,6 +310,8 @@ class GaussianSum(ColumnSum):
     noise_std: float
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
     command = CommandLine(data=("column",))
 
@@ -298,7 +323,10 @@ class GaussianSum(ColumnSum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
@@ -313,9 +341,6 @@ class GaussianSum(ColumnSum):
     @property
     def _noise_distribution(self) -> Noise:
         return GaussianNoise(noise_std=self.noise_std)
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return self.noise_std * rng.standard_normal(shape)
 
 
 @frozen_value
@@ -335,15 +360,21 @@ class LaplaceSum(ColumnSum):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
+        IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------
     ValueError
-        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
+        If a field lies outside its range, or if the grid is too coarse or too fine for the bounds.
 
     Notes
     -----
-    Dwork, McSherry, Nissim and Smith 2006. Kind: exact. The account assumes IDEAL_REALS.
+    Dwork, McSherry, Nissim and Smith 2006. Kind: exact. The sum is exact: docs/notes/exact_noise.md.
 
     Examples
     --------
@@ -357,6 +388,8 @@ class LaplaceSum(ColumnSum):
     scale: float
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
     command = CommandLine(data=("column",))
 
@@ -368,7 +401,7 @@ class LaplaceSum(ColumnSum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = LaplaceAccountant(
-            sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=_IDEAL
+            sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=self._assumptions
         )
         return compose_draws(one, self.draws)
 
@@ -381,9 +414,6 @@ class LaplaceSum(ColumnSum):
     @property
     def _noise_distribution(self) -> Noise:
         return LaplaceNoise(scale=self.scale)
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return rng.laplace(0.0, self.scale, shape)
 
 
 @frozen_value
@@ -406,15 +436,20 @@ class ClippedSum(NoisySum):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        True rounds each row towards 0 to `grid` and adds integers and exact noise, so that the account does not assume
+        IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the rows. By default 2^-40 of 2 `norm`.
 
     Raises
     ------
     ValueError
-        If a field lies outside its range, or the sum could exceed 2^53, up to which floats are exact.
+        If a field lies outside its range, or if the grid is too coarse or too fine for the bounds.
 
     Notes
     -----
-    Abadi et al. 2016 (one step of DP-SGD). Kind: exact. The account assumes IDEAL_REALS.
+    Abadi et al. 2016 (one step of DP-SGD). Kind: exact. The sum is exact: docs/notes/exact_noise.md.
 
     Examples
     --------
@@ -431,6 +466,8 @@ class ClippedSum(NoisySum):
     width: int
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_row, advice=_ADVICE),)
     command = CommandLine(data=("rows",), help={"width": "the number of entries of a row"})
 
@@ -453,7 +490,10 @@ class ClippedSum(NoisySum):
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
         one = GaussianAccountant(
-            sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
         )
         return compose_draws(one, self.draws)
 
@@ -472,6 +512,14 @@ class ClippedSum(NoisySum):
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
         return within_norm(records, self.norm)
+
+    def _exact_grid(self) -> Grid:
+        return record_grid(self.domain, self.grid)
+
+    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
+        grid = self._exact_grid()
+        pitch = Fraction(grid.pitch)
+        return tuple(total * pitch for total in integer_sums(row_indices(self._contributions(records), grid)))
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return count_clipped_rows(records, self.norm)
@@ -495,6 +543,3 @@ class ClippedSum(NoisySum):
     @property
     def _noise_distribution(self) -> Noise:
         return GaussianNoise(noise_std=self.noise_std)
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return self.noise_std * rng.standard_normal(shape)

@@ -1,17 +1,14 @@
 """Draws from a conjugate posterior, if required with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import prod
-from typing import Any, Protocol, Self
+from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 
 from privsample._checks import (
     FloatArray,
-    check_memory,
-    count_noun,
     interval,
     open_unit_interval,
     positive,
@@ -23,160 +20,27 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
-from privsample.distributions.models.base import Model, Records
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
+from privsample.distributions.exact.records import exact_sum
+from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
-from privsample.distributions.record_format import RecordFormat
-from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
-from privsample.mechanisms.base import Draws, Mechanism, readable_class_name
 from privsample.mechanisms.calibration import FreeParameter, inverse
-from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
-from privsample.mechanisms.intervals import column_names
-from privsample.mechanisms.neighbours import Draw, Neighbours, records_outside_group
-from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
+from privsample.mechanisms.posterior.exact import ExactDraws
+from privsample.mechanisms.posterior.neighbours import LogDensity
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 _DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
 _PRIOR_WEIGHT = FreeParameter(name="prior_weight", value=inverse, advice=_ADVICE)
 
 
-class Sampled(Protocol):
-    """A distribution that can be sampled."""
-
-    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Independent draws; the first axis has length `size`."""
-
-
-class ConjugateMechanism(Mechanism):
-    """Base class: draws of a model's parameter, given the sufficient statistic of n records in one column.
-
-    `release` takes the column (array protocol or Arrow stream), reads it once, and draws `parameter`, shape (draws,) or
-    (draws, K).
-    """
-
-    __slots__ = ()
-    model: Model
-    n: int
-    draws: int
-    unit: str
-
-    @property
-    def parameter(self) -> str:
-        """The name under which the draws are released."""
-        return self.model.parameter
-
-    @property
-    def domain(self) -> Domain:
-        """The set of valid records, with the public rule for all other values."""
-        return self.model.domain
-
-    @property
-    def record_format(self) -> RecordFormat:  # type: ignore[override]
-        """The format of the model's records."""
-        return self.model.record_format
-
-    @property
-    def _label(self) -> str:
-        """A description of the parameter."""
-        return self.model.description
-
-    @property
-    def _dims(self) -> Mapping[str, tuple[str, ...]]:
-        return {self.parameter: (self.model.axis_name,)} if self.model.axis_name else {}
-
-    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
-        names = getattr(self.model, "names", ())
-        if self.model.axis_name == "feature" and not names and isinstance(data, (tuple, list)) and len(data) == 2:
-            names = column_names(data[0])
-        return {self.model.axis_name: tuple(names)} if self.model.axis_name and names else {}
-
-    @property
-    def title(self) -> str:
-        """The class name with spaces and the description of the parameter."""
-        return f"{readable_class_name(type(self))} of {self._label}"
-
-    @property
-    def quantity(self) -> str:
-        """The description of the parameter, as a short label."""
-        return self._label.removeprefix("the ").replace("each category", "category")
-
-    @abstractmethod
-    def _draw_distribution(self, statistic: FloatArray) -> Sampled:
-        """The distribution of one draw, given the statistic."""
-
-    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        return {self.parameter: self._draw_distribution(statistic).sample(self.draws, rng)}
-
-    def validate(self, data: Any) -> CuratorNotes:
-        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
-        facts, count = self.model.examine(data, self.domain)
-        self._check_size(count)
-        return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.description}", facts=facts)
-
-    def extreme_records(self) -> FloatArray:
-        """The extreme records of the model, in the unit of the column."""
-        own = [in_column(records, self.model.domain, self.domain) for records in self.model.extreme_records]
-        return np.unique(own)
-
-    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The records of the model that lead to the most different statistics or posteriors."""
-        group = positive_integer(group=group)
-        records_outside_group(group, self.n)
-        return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
-
-    def _pair(
-        self,
-        records: Records,
-        group: int,
-        log_density: Callable[[FloatArray], LogDensity] | None,
-        *,
-        raised: int = 0,
-    ) -> Neighbours:
-        one: Any = replace(self, draws=1)  # type: ignore[type-var]
-        return column_pair(
-            model=self.model,
-            n=self.n,
-            domain=self.domain,
-            account=one.accountant,
-            draw=one._many_draws(one),
-            records=records,
-            group=group,
-            log_density=log_density,
-            raised=raised,
-        )
-
-    @abstractmethod
-    def _log_density(self, statistic: FloatArray) -> LogDensity:
-        """The log density of one draw given the statistic, as a function of draws (count, ...) to (count,)."""
-
-    def _many_draws(self, outer: Mechanism) -> Draw:
-        return many_draws(self, self.parameter, outer)
-
-    def _check_draws(self) -> None:
-        self.model.domain.check_summable(self.n, self.model.domain.high - self.model.domain.low)
-        set_fields(self, draws=positive_integer(draws=self.draws))
-        check_memory(self.draws * prod(self.model.draw_shape), lower="draws")
-
-    def _statistic(self, data: Any) -> FloatArray:
-        statistic, count = self.model.summarize(data)
-        self._check_size(count)
-        return statistic
-
-    def _check_size(self, count: int) -> None:
-        if count != self.n:
-            raise SchemaError(
-                f"n = {self.n} records were declared, the data hold {count}; declare n as it is, or fix the data"
-            )
-
-
-class PosteriorMechanism(ConjugateMechanism):
+class PosteriorMechanism(ExactDraws):
     """Base class: independent exact draws from the posterior of n records with data weight r and prior weight w.
 
     It implements Algorithms 1 to 3 of Geumlek 2020 (Geumlek, Song and Chaudhuri 2017).
@@ -194,7 +58,13 @@ class PosteriorMechanism(ConjugateMechanism):
         """The account of all draws together, under ReplaceOne(n)."""
         r, w = self._weights
         return PosteriorAccountant(
-            model=self.model, n=self.n, data_weight=r, prior_weight=w, draws=self.draws, unit=self.unit
+            model=self.model,
+            n=self.n,
+            data_weight=r,
+            prior_weight=w,
+            draws=self.draws,
+            unit=self.unit,
+            assumptions=self._assumptions,
         )
 
     @property
@@ -214,8 +84,15 @@ class PosteriorMechanism(ConjugateMechanism):
         return f"a weakened belief about {self._label}"
 
     def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
+        return self._posterior_in_doubles(statistic, self.n)
+
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
         r, w = self._weights
-        return self.model.posterior(statistic, self.n, data_weight=r, prior_weight=w)
+        return self.model.posterior(statistic, n, data_weight=r, prior_weight=w)
+
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        r, w = self._weights
+        return self.model.exact_posterior(statistic, n, data_weight=r, prior_weight=w)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)
@@ -224,6 +101,9 @@ class PosteriorMechanism(ConjugateMechanism):
 
 def _common(self: Any) -> None:
     set_fields(self, n=positive_integer(n=self.n))
+    if not isinstance(self.model, Model):
+        raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
+    self._check_exact()
     self.accountant  # noqa: B018 - building it checks the rest
     self._check_draws()
 
@@ -247,6 +127,13 @@ class DirectPosterior(PosteriorMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -272,6 +159,8 @@ class DirectPosterior(PosteriorMechanism):
     n: int
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     unreachable_advice = _ADVICE + ", or use a diffused or concentrated posterior"
     command = CommandLine(name="direct", data=("column",))
 
@@ -320,6 +209,13 @@ class DiffusedPosterior(PosteriorMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -347,6 +243,8 @@ class DiffusedPosterior(PosteriorMechanism):
     data_weight: float
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (_DATA_WEIGHT,)
     command = CommandLine(name="diffused", data=("column",))
 
@@ -398,6 +296,13 @@ class ConcentratedPosterior(PosteriorMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -424,6 +329,8 @@ class ConcentratedPosterior(PosteriorMechanism):
     prior_weight: float
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (_PRIOR_WEIGHT,)
     command = CommandLine(name="concentrated", data=("column",))
 
@@ -473,6 +380,13 @@ class BetaQuery(PosteriorMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -502,6 +416,8 @@ class BetaQuery(PosteriorMechanism):
     prior_weight: float = 1.0
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (_DATA_WEIGHT, _PRIOR_WEIGHT)
     command = CommandLine(
         data=("column",),
@@ -569,10 +485,15 @@ class BetaQuery(PosteriorMechanism):
         low, high = self.bounds
         return Domain(low=low, high=high, missing=low)
 
-    def _statistic(self, data: Any) -> FloatArray:
-        statistic, count = self._scaled_sum(data)
-        self._check_size(count)
-        return statistic
+    def _exact_summary(self, data: Any) -> tuple[ExactStatistic, int]:
+        low, high = map(Fraction, self.bounds)
+        total, count = Fraction(0), 0
+        for chunk in chunks(data):
+            total, count = total + exact_sum(self.domain, chunk), count + len(chunk)
+        return ((total - count * low) / (high - low),), count
+
+    def _summary(self, data: Any) -> tuple[Any, int]:
+        return self._exact_summary(data) if self.exact else self._scaled_sum(data)
 
     def _scaled_sum(self, data: Any) -> tuple[FloatArray, int]:
         low, high = self.bounds

@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, flag, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours, records_outside_group
-from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
+from privsample.mechanisms.posterior.exact import ExactDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_common_records
 
@@ -28,7 +30,7 @@ def _temperature_of_share(share: float, _: Mapping[str, Any]) -> float:
 
 
 @frozen_value
-class TemperedPosterior(ConjugateMechanism):
+class TemperedPosterior(ExactDraws):
     """Draws from the posterior at temperature T >= 1, with the parameter truncated to public bounds.
 
     Prior and likelihood both have the power 1/T, as densities of the model's own parameter. The truncation bounds the
@@ -51,6 +53,13 @@ class TemperedPosterior(ConjugateMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws exactly and rounds to `grid`, so that the account does not assume IDEAL_REALS. It becomes False for a
+        model without `exact_posterior`.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -79,6 +88,8 @@ class TemperedPosterior(ConjugateMechanism):
     truncation: Truncation
     draws: int = 1
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="temperature", value=_temperature_of_share, advice=_ADVICE),)
     command = CommandLine(
         name="tempered",
@@ -87,12 +98,14 @@ class TemperedPosterior(ConjugateMechanism):
     )
 
     def __post_init__(self) -> None:
+        set_fields(self, exact=flag(exact=self.exact))
         account = self._single
         set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
         self._check_draws()
         self._draw_distribution(
             self.model.empty
         )  # raises an error before data are read if the distribution cannot be sampled
+        self._check_exact()
 
     @cached
     def accountant(self) -> Accountant:
@@ -102,7 +115,12 @@ class TemperedPosterior(ConjugateMechanism):
     @cached
     def _single(self) -> TemperedAccountant:
         return TemperedAccountant(
-            model=self.model, n=self.n, temperature=self.temperature, truncation=self.truncation, unit=self.unit
+            model=self.model,
+            n=self.n,
+            temperature=self.temperature,
+            truncation=self.truncation,
+            unit=self.unit,
+            assumptions=self._assumptions,
         )
 
     @property
@@ -114,9 +132,18 @@ class TemperedPosterior(ConjugateMechanism):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return truncate(
-            temper(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds
-        )
+        return truncate(self._posterior_in_doubles(statistic, self.n), *self._single.parameter_bounds)
+
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
+        return temper(self.model.posterior(statistic, n), self.temperature)
+
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        posterior = self.model.exact_posterior(statistic, n)
+        return posterior.tempered(self.temperature).truncated(*self._single.parameter_bounds)
+
+    @property
+    def _parameter_bounds(self) -> tuple[float, float]:
+        return self._single.parameter_bounds
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

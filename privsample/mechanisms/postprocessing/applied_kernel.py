@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, numbers_of, positive_integer
 from privsample._value import cached, frozen_value
+from privsample.accounting.assumptions import Assumption, drawing_assumptions
 from privsample.accounting.postprocessing.applied_kernel import AppliedKernelAccountant
 from privsample.distributions.steps.transition_kernels import Kernel, UniformReset
 from privsample.errors import NumericalFailure
@@ -87,6 +88,7 @@ class AppliedKernel(PostProcessing):
             doeblin=self.kernel.doeblin,
             ultra_mixing=self.kernel.ultra_mixing,
             displacement_zcdp=self.kernel.displacement_zcdp,
+            assumptions=drawing_assumptions(exact=self.kernel.draws_exactly) | {Assumption.STATED},
         )
 
     @property

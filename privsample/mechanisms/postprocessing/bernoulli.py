@@ -11,6 +11,7 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
+from privsample.distributions.exact.categorical import bernoulli_draws
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.arguments import CommandLine
@@ -142,9 +143,12 @@ class BernoulliSampling(Wrapper):
         return np.where(np.isnan(numbers), 0.5, numbers)
 
     def _bernoulli_draws(self, probabilities: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw by the probability of the rarer outcome, because 1 - margin would round a small margin away."""
+        """Draw exactly by the probability of the rarer outcome, because 1 - margin would round a small margin away.
+
+        A probability above 1/2 has an exact complement, so that the probability of the rarer outcome is not rounded.
+        """
         rarer = np.maximum(np.minimum(probabilities, 1.0 - probabilities), self.margin)
-        is_rarer = rng.random((self.draws, len(probabilities))) < rarer
+        is_rarer = bernoulli_draws(np.broadcast_to(rarer, (self.draws, len(rarer))), rng)
         return (is_rarer != (probabilities > 0.5)).astype(np.int64)
 
 

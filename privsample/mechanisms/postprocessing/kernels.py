@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, positive_integer
-from privsample._value import frozen_value, set_fields
+from privsample._checks import FloatArray, flag, positive_integer
+from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import drawing_assumptions
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.postprocessing.mixing import MixingConstants
-from privsample.distributions.steps.kernels import check_stochastic, kernel_power, sample_outcomes
+from privsample.distributions.steps.kernels import ExactRows, check_stochastic, kernel_power, sample_outcomes
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -43,7 +45,11 @@ class MarkovKernel(PostProcessing):
     base : Mechanism
         The inner mechanism, whose data `release` takes.
     matrix : numpy.ndarray of float
-        Transition probabilities, shape (K, outcomes), >= 0, each row with sum 1.
+        Transition probabilities, shape (K, outcomes), >= 0, each row with sum 1 up to 1e-9. A row is divided by its
+        sum, for the draws as for the account.
+    exact : bool, default True
+        Whether outcomes are drawn exactly: the entries of a row are rational numbers, and they are divided by their
+        exact sum. False draws with floating-point numbers, and the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -70,6 +76,7 @@ class MarkovKernel(PostProcessing):
 
     base: Mechanism
     matrix: FloatArray
+    exact: bool = True
     free_parameters = (
         FreeParameter(
             name="steps",
@@ -87,7 +94,10 @@ class MarkovKernel(PostProcessing):
     def __post_init__(self) -> None:
         check_mechanism_type(self.base)
         count = self.base.code_count()
-        account = KernelAccountant(base=self.base.accountant, matrix=self.matrix)
+        set_fields(self, exact=flag(exact=self.exact))
+        account = KernelAccountant(
+            base=self.base.accountant, matrix=self.matrix, assumptions=drawing_assumptions(exact=self.exact)
+        )
         if len(account.matrix) != count:
             raise ValueError(
                 f"matrix must have one row for each of the base's {count} codes, got {len(account.matrix)}"
@@ -148,4 +158,10 @@ class MarkovKernel(PostProcessing):
         return replace(self, matrix=kernel_power(self.matrix, steps))
 
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        return {name: sample_outcomes(self.matrix, states, rng) for name, states in draws.items()}
+        sample = self._rows.draw if self.exact else partial(sample_outcomes, self.matrix)
+        return {name: sample(states, rng) for name, states in draws.items()}
+
+    @cached
+    def _rows(self) -> ExactRows:
+        """The rows as distributions that are drawn exactly."""
+        return ExactRows(self.matrix)

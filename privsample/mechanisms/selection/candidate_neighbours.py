@@ -141,7 +141,7 @@ def _of_records(one: Any, group: int) -> Iterator[_Case]:
             yield (
                 (_counted(places[0], records), _counted(places[1], records)),
                 (built[0], built[1]),
-                np.stack([one._statistic(make()) for make in built]),
+                np.stack([one.utility.totals(make(), one.candidates, one.relation) for make in built]),
             )
 
 

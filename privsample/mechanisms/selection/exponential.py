@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import KeysView, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from privsample._checks import (
     FloatArray,
     check_memory,
+    flag,
     holds_text,
     is_encodable,
     listed,
@@ -22,10 +24,12 @@ from privsample._checks import (
 )
 from privsample._logspace import product_up, ratio_up
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import drawing_assumptions
 from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.loss.bounded_range import MOST_DRAWS
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant
+from privsample.distributions.exact.exponential_weights import ExponentialWeights
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
@@ -38,6 +42,7 @@ from privsample.mechanisms.selection.candidate_neighbours import candidate_neigh
 from privsample.mechanisms.selection.chances import exponential_chances, permute_and_flip_chances
 from privsample.mechanisms.selection.utilities import (
     Candidates,
+    ExactTotals,
     StatedUtility,
     SummedUtility,
     Utility,
@@ -84,6 +89,7 @@ class CandidateSelection(Mechanism):
     utility: Utility
     relation: Relation
     draws: int
+    exact: bool
     command = _COMMAND
 
     @property
@@ -98,13 +104,18 @@ class CandidateSelection(Mechanism):
 
     @property
     @abstractmethod
+    def _exact_rate(self) -> Fraction:
+        """The factor of the utilities in the exponent."""
+
+    @property
+    @abstractmethod
     def _flips(self) -> bool:
         """Whether the noise is exponential, as that of permute-and-flip, and not Gumbel noise."""
 
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws."""
-        assumptions = self.utility.assumptions
+        assumptions = self.utility.assumptions | drawing_assumptions(exact=self.exact)
         if self._flips:
             flip = PermuteAndFlipAccountant(loss_range=self.loss_range, relation=self.relation, assumptions=assumptions)
             return compose_draws(flip, self.draws)
@@ -223,16 +234,21 @@ class CandidateSelection(Mechanism):
         del data
         return {"category": tuple(str(candidate).removesuffix(".0") for candidate in self.candidates)}
 
-    def _statistic(self, data: Any) -> FloatArray:
-        return self.utility.totals(data, self.candidates, self.relation)
+    def _statistic(self, data: Any) -> ExactTotals:
+        if self.exact:
+            return self.utility.exact_totals(data, self.candidates, self.relation)
+        return ExactTotals(self.utility.totals(data, self.candidates, self.relation), Fraction(1))
 
-    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        scores = self._scores(statistic)
+    def _draw(self, statistic: ExactTotals, rng: np.random.Generator) -> Draws:
+        if self.exact:
+            weights = ExponentialWeights(statistic.numbers, self._exact_rate * statistic.unit)
+            return {"selected": (weights.permute_and_flip if self._flips else weights.choose)(self.draws, rng)}
+        scores = self._scores(statistic.numbers)
         parts = np.array_split(np.empty(self.draws), self.draws * len(scores) // _BLOCK + 1)
-        return {"selected": np.concatenate([self._choices(scores, len(part), rng) for part in parts])}
+        return {"selected": np.concatenate([self._noisy_maximum(scores, len(part), rng) for part in parts])}
 
-    def _choices(self, scores: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The places of the largest scores with noise, shape (count,)."""
+    def _noisy_maximum(self, scores: FloatArray, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The places of the largest scores with noise, in floating-point numbers, shape (count,)."""
         noise = rng.standard_exponential((count, len(scores)))
         if not self._flips:
             with np.errstate(divide="ignore"):
@@ -254,6 +270,7 @@ def _normalize(self: Any) -> None:
         candidates=candidates,
         relation=check_single_record_relation(self.relation),
         draws=positive_integer(draws=self.draws),
+        exact=flag(exact=self.exact),
     )
     check_memory(self.draws, lower="draws")
     check_memory(len(candidates), lower="the number of candidates")
@@ -305,6 +322,10 @@ class RatedSelection(CandidateSelection):
     def _unit(self) -> float:
         return 1.0 / self.rate
 
+    @property
+    def _exact_rate(self) -> Fraction:
+        return Fraction(self.rate)
+
 
 def _examples(cls: Any, name: str) -> tuple[Example, ...]:
     """The examples of a class with a rate."""
@@ -336,6 +357,9 @@ class ExponentialMechanism(RatedSelection):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        Whether the choice is made exactly, from random bits and without rounding. False makes it with floating-point
+        numbers, and the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -365,6 +389,7 @@ class ExponentialMechanism(RatedSelection):
     utility: Utility = SummedUtility()
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -398,6 +423,9 @@ class PermuteAndFlip(RatedSelection):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        Whether the choice is made exactly, from random bits and without rounding. False makes it with floating-point
+        numbers, and the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -426,6 +454,7 @@ class PermuteAndFlip(RatedSelection):
     utility: Utility = SummedUtility()
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -441,7 +470,8 @@ class PermuteAndFlip(RatedSelection):
 class ReportNoisyMax(CandidateSelection):
     """The public candidate whose utility with noise is largest; the noise is one-sided exponential, or Gumbel noise.
 
-    Only the candidate is released, not its noisy utility. With Gumbel noise this is `ExponentialMechanism` of the rate
+    Only the candidate is released, not its noisy utility, so that an exact choice needs no noise: it is drawn from the
+    same distribution. With Gumbel noise this is `ExponentialMechanism` of the rate
     1/scale, with exponential noise `PermuteAndFlip` of that rate. `release` takes what the utility takes, and releases
     "selected", the positions of the selected candidates, whole numbers of shape (draws,).
 
@@ -459,6 +489,9 @@ class ReportNoisyMax(CandidateSelection):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        Whether the choice is made exactly, from random bits and without rounding. False makes it with floating-point
+        numbers, and the account then assumes IDEAL_REALS.
 
     Raises
     ------
@@ -488,6 +521,7 @@ class ReportNoisyMax(CandidateSelection):
     noise: Literal["exponential", "gumbel"] = "exponential"
     relation: Relation = AddRemove()
     draws: int = 1
+    exact: bool = True
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
@@ -514,6 +548,10 @@ class ReportNoisyMax(CandidateSelection):
     @property
     def _unit(self) -> float:
         return self.scale
+
+    @property
+    def _exact_rate(self) -> Fraction:
+        return 1 / Fraction(self.scale)
 
     @property
     def _flips(self) -> bool:

@@ -4,20 +4,24 @@ The number of runs is never revealed.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import finite, open_unit_interval, positive_integer
+from privsample._checks import finite, flag, open_unit_interval, positive_integer
 from privsample._data import as_float
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import running_assumptions
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant, Stop
 from privsample.accounting.selection.repetition import SelectionAccountant
+from privsample.distributions.exact.categorical import Categorical
 from privsample.distributions.repetitions import (
     RepetitionDistribution,
     TruncatedNegativeBinomial,
+    check_maximum,
     check_repetition_distribution,
 )
 from privsample.mechanisms.arguments import CommandLine
@@ -73,15 +77,22 @@ class RepeatedSelection(Wrapper):
         What is maximized: the name of a draw that is one number, or a function of the base's Release that is public,
         fixed beforehand, and does not read the data. None uses the only draw. A mechanism with a function cannot be
         saved.
+    constant_time : bool, default False
+        Whether the largest possible number of runs is always made, of which the first K count. The number of runs then
+        reveals nothing, and the account assumes FIXED_WORK in place of TIMING. It needs `repetitions` with a maximum,
+        such as `TruncatedRepetitions(distribution=..., maximum=...)`, whose account is that of the truncated
+        distribution.
 
     Raises
     ------
     TypeError
         If the base is not a mechanism, or `repetitions` is a fixed number.
+    ValueError
+        If `constant_time` is True and the number of runs has no maximum.
 
     Notes
     -----
-    Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2. Kind: upper bound.
+    Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2; docs/notes/constant_time.md. Kind: upper bound.
 
     Examples
     --------
@@ -98,6 +109,7 @@ class RepeatedSelection(Wrapper):
     base: Mechanism
     repetitions: RepetitionDistribution
     score: Score = None
+    constant_time: bool = False
     free_parameters = (
         FreeParameter(
             name="repetitions",
@@ -108,6 +120,7 @@ class RepeatedSelection(Wrapper):
             advice=_ADVICE,
         ),
     )
+    _releases_base_draws: ClassVar[bool] = True
     command = CommandLine(
         help={
             "repetitions": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
@@ -118,11 +131,18 @@ class RepeatedSelection(Wrapper):
         check_mechanism_type(self.base)
         repetitions = check_repetition_distribution(self.repetitions)
         set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
+        set_fields(self, constant_time=flag(constant_time=self.constant_time))
+        if self.constant_time:
+            check_maximum(repetitions)
 
     @cached
     def accountant(self) -> SelectionAccountant:
         """The account of the selection, an upper bound derived from the base's account."""
-        return SelectionAccountant(base=self.base.accountant, repetitions=self.repetitions)
+        return SelectionAccountant(
+            base=self.base.accountant,
+            repetitions=self.repetitions,
+            assumptions=running_assumptions(constant_time=self.constant_time),
+        )
 
     @property
     def quantity(self) -> str:
@@ -145,9 +165,10 @@ class RepeatedSelection(Wrapper):
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
-        for _ in range(draw_with_entropy_check(rng, lambda: self.repetitions.sample(rng))):
+        counted = draw_with_entropy_check(rng, lambda: self.repetitions.sample(rng))
+        for place in range(int(self.repetitions.maximum) if self.constant_time else counted):
             found = _one_run(self.base, self.score, statistic, rng)
-            if found[0] > best[0]:
+            if found[0] > best[0] and place < counted:  # constant_time.md, step 1.2: runs beyond K change nothing
                 best = found
         return best[1]
 
@@ -160,7 +181,9 @@ class ConditionalSelection(Wrapper):
     stops with at least this probability for all data, the account needs no assumption about the data, and the
     mean number of runs is at most 1/stop_probability. With `stop="after"`, the mechanism runs first, and stops with
     this probability after each run whose score does not reach the threshold: at least one run is made. `release` takes
-    the base's data, and draws the base's names. NaN scores and failed runs never reach the threshold.
+    the base's data, and draws the base's names. NaN scores and failed runs never reach the threshold. The number of
+    runs has no maximum and depends on the data: where running times are observed, use
+    `RepeatedSelection(..., constant_time=True)`.
 
     Parameters
     ----------
@@ -201,6 +224,7 @@ class ConditionalSelection(Wrapper):
     stop_probability: float
     score: Score = None
     stop: Stop = "before"
+    _releases_base_draws: ClassVar[bool] = True
     command = CommandLine(
         help={
             "threshold": "the smallest score that is released",
@@ -228,6 +252,11 @@ class ConditionalSelection(Wrapper):
             geometric_stopping=True,
             stop=self.stop,
         )
+
+    @cached
+    def _stops(self) -> Categorical:
+        """0 with the stop probability, else 1."""
+        return Categorical.of_weights([Fraction(self.stop_probability), 1 - Fraction(self.stop_probability)])
 
     @property
     def quantity(self) -> str:
@@ -260,7 +289,7 @@ class ConditionalSelection(Wrapper):
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         first = self.stop == "after"  # the first run is made without a stop before it
-        while first or draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
+        while first or draw_with_entropy_check(rng, lambda: self._stops.draw(1, rng))[0] == 1:
             first = False
             rank, found = _one_run(self.base, self.score, statistic, rng)
             if rank >= rank_of(self.threshold):

@@ -4,14 +4,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag, function, interval, number, positive, real_array
 from privsample._data import as_float, codes_of_names, readable_dtype
 from privsample._value import frozen_value, set_fields
-from privsample.accounting.assumptions import Assumption
+from privsample.accounting.assumptions import Assumption, drawing_assumptions
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 from privsample.mechanisms.columns import read_column
@@ -20,7 +21,16 @@ from privsample.relations import Relation, ReplaceOne
 
 Candidates = tuple[float, ...] | tuple[str, ...]
 _LARGEST = float(np.finfo(np.float64).max) / 4  # differences of two utilities stay finite
-_IDEAL = frozenset({Assumption.IDEAL_REALS})
+_STEPS = 24  # ratings are rounded to multiples of 2^-24 of a power of two up to the width of their bounds
+_LEAST_WIDTH = 1e-290  # the steps of narrower bounds would not be doubles
+_QUANTILE_STEPS = 1 << _STEPS
+
+
+class ExactTotals(NamedTuple):
+    """Utilities as exact numbers: `numbers`, of shape (candidates,) and type int64 or float64, times `unit`."""
+
+    numbers: NDArray[Any]
+    unit: Fraction
 
 
 class Utility(ABC):
@@ -75,6 +85,33 @@ class Utility(ABC):
         SchemaError
             If the data have another shape or type.
         """
+
+    def exact_totals(self, data: Any, candidates: Candidates, relation: Relation) -> ExactTotals:
+        """The utilities from which an exact choice is made; by default, the floating-point `totals` as they are.
+
+        A utility of your own whose totals are rounded may change by more than `change_range` because of the rounding:
+        it has the assumption IDEAL_REALS, until it defines this method and `assumptions`.
+
+        Parameters
+        ----------
+        data : object
+            The data, as for `release`.
+        candidates : tuple of float or str
+            The candidates.
+        relation : Relation
+            The neighbouring relation.
+
+        Returns
+        -------
+        ExactTotals
+            The utilities as exact numbers.
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or type.
+        """
+        return ExactTotals(self.totals(data, candidates, relation), Fraction(1))
 
     @abstractmethod
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
@@ -144,8 +181,8 @@ class Utility(ABC):
 
     @property
     def assumptions(self) -> frozenset[Assumption]:
-        """What the guarantee assumes about the utility."""
-        return _IDEAL
+        """What the guarantee of an exact choice assumes about the utility: by default, that totals are not rounded."""
+        return drawing_assumptions(exact=False)
 
 
 def _replaced(relation: Relation) -> bool:
@@ -194,6 +231,8 @@ class SummedUtility(Utility):
 
     def __post_init__(self) -> None:
         set_fields(self, bounds=interval(bounds=self.bounds))
+        if not self.bounds[1] - self.bounds[0] >= _LEAST_WIDTH:
+            raise ValueError(f"bounds must be at least {_LEAST_WIDTH:g} apart, got {self.bounds}: rescale the ratings")
 
     def change_range(self, relation: Relation) -> float:
         """The width of the bounds, twice under ReplaceOne."""
@@ -202,11 +241,30 @@ class SummedUtility(Utility):
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The sum of the clipped ratings less the lower bound, which is the same for all candidates."""
+        with np.errstate(over="ignore"):
+            return np.minimum(self._above(data, candidates, relation).sum(axis=0), _LARGEST)
+
+    def exact_totals(self, data: Any, candidates: Candidates, relation: Relation) -> ExactTotals:
+        """The sum of ratings that are rounded to a public grid, in its steps: the bounds are 2^24 to 2^25 steps apart.
+
+        A rating is rounded inwards at the upper bound, so that no change exceeds `change_range`. Sums of whole numbers
+        do not depend on the order of the records.
+        """
+        width = self.bounds[1] - self.bounds[0]
+        pitch = math.ldexp(1.0, math.frexp(width)[1] - 1 - _STEPS)
+        steps = np.rint(self._above(data, candidates, relation) / pitch).astype(np.int64)
+        return ExactTotals(np.minimum(steps, math.floor(width / pitch)).sum(axis=0), Fraction(pitch))
+
+    @property
+    def assumptions(self) -> frozenset[Assumption]:
+        """Nothing: the sums of rounded ratings are exact."""
+        return frozenset()
+
+    def _above(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
+        """The clipped ratings less the lower bound."""
         ratings = _check_count(_ratings(data, len(candidates)), relation)
         low, high = self.bounds
-        above = np.clip(np.where(np.isnan(ratings), low, ratings), low, high) - low
-        with np.errstate(over="ignore"):
-            return np.minimum(above.sum(axis=0), _LARGEST)
+        return np.clip(np.where(np.isnan(ratings), low, ratings), low, high) - low
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the ratings that are no number or lie outside the bounds."""
@@ -310,7 +368,7 @@ class StatedUtility(Utility):
 
         A replacement removes one record and adds another, so that utilities can move in both directions under it.
         """
-        most = self.sensitivity if self.bounds is None else min(self.sensitivity, self.bounds[1] - self.bounds[0])
+        most = self.sensitivity if self.bounds is None else min(self.sensitivity, _difference_up(*self.bounds[::-1]))
         found = most if self.monotone and not _replaced(relation) else 2 * most
         if self.changes is None:
             return found
@@ -337,7 +395,7 @@ class StatedUtility(Utility):
     @property
     def assumptions(self) -> frozenset[Assumption]:
         """That the stated sensitivity is correct."""
-        return _IDEAL | {Assumption.TRUSTED_SENSITIVITY}
+        return frozenset({Assumption.TRUSTED_SENSITIVITY})
 
     def _values(self, data: Any, count: int) -> FloatArray:
         """The utilities as floats, NaN where they are no numbers, or if the function fails; shape (count,)."""
@@ -373,10 +431,14 @@ def _largest_range(changes: FloatArray, *, clipped: bool = False) -> float:
     high, low = changes.max(axis=1), changes.min(axis=1)
     if clipped:  # a utility at a bound does not move
         high, low = np.maximum(high, 0.0), np.minimum(low, 0.0)
-    rows = zip(high.tolist(), low.tolist(), strict=True)
-    largest = max(Fraction(high) - Fraction(low) for high, low in rows)
-    found = float(largest)
-    return found if Fraction(found) >= largest else math.nextafter(found, math.inf)
+    return max(map(_difference_up, high.tolist(), low.tolist()))
+
+
+def _difference_up(high: float, low: float) -> float:
+    """high - low, rounded up."""
+    exact = Fraction(high) - Fraction(low)
+    found = float(exact)
+    return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
 
 def _vector(data: Any, count: int) -> FloatArray:
@@ -445,12 +507,31 @@ class QuantileUtility(Utility):
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """Minus the distances of the ranks."""
+        below, above = self._ranks(data, candidates, relation)
+        return 0.0 - np.abs((1.0 - self.quantile) * below - self.quantile * above)
+
+    def exact_totals(self, data: Any, candidates: Candidates, relation: Relation) -> ExactTotals:
+        """Minus the distances of the ranks in steps of 2^-24, with the quantile rounded to such a step towards 1/2.
+
+        The rounding lowers the larger of q and 1 - q, so that no change exceeds `change_range`.
+        """
+        below, above = self._ranks(data, candidates, relation)
+        scaled = Fraction(self.quantile) * _QUANTILE_STEPS
+        share = math.floor(scaled) if self.quantile > 0.5 else math.ceil(scaled)
+        return ExactTotals(-np.abs((_QUANTILE_STEPS - share) * below - share * above), Fraction(1, _QUANTILE_STEPS))
+
+    @property
+    def assumptions(self) -> frozenset[Assumption]:
+        """Nothing: the ranks are whole numbers."""
+        return frozenset()
+
+    def _ranks(self, data: Any, candidates: Candidates, relation: Relation) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The numbers of records below and above each candidate."""
         records = np.sort(_check_count(read_column(data), relation))  # NaN come last
         records = records[: int((~np.isnan(records)).sum())]
         points = np.array(candidates, dtype=np.float64)
-        below = np.searchsorted(records, points, side="left").astype(np.float64)
-        above = len(records) - np.searchsorted(records, points, side="right").astype(np.float64)
-        return 0.0 - np.abs((1.0 - self.quantile) * below - self.quantile * above)
+        below = np.searchsorted(records, points, side="left").astype(np.int64)
+        return below, len(records) - np.searchsorted(records, points, side="right").astype(np.int64)
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the records that are missing or no number."""
@@ -494,6 +575,11 @@ class CountUtility(Utility):
         """The numbers of records that equal each candidate."""
         places = _check_count(self._places(data, candidates), relation)
         return np.bincount(places[places >= 0], minlength=len(candidates)).astype(np.float64)
+
+    @property
+    def assumptions(self) -> frozenset[Assumption]:
+        """Nothing: numbers of records are whole."""
+        return frozenset()
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the records that equal no candidate."""

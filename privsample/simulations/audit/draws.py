@@ -1,10 +1,10 @@
 """Independent outputs of a mechanism or function as an array of numbers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from pickle import PicklingError
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from privsample.mechanisms.draws import one_draw, release_row
 from privsample.mechanisms.neighbours import Draw, Neighbours
 
 Sampler = Callable[[Any, np.random.Generator], Any]
+Summary = TypeVar("Summary")
 
 _BLOCK = 20_000
 _NUMBERS = 1 << 22  # numbers that one release holds in memory
@@ -26,22 +27,39 @@ def draw_outputs(case: Neighbours, data: Callable[[], Any], count: int, rng: np.
     Raises: ValueError, if outputs are not finite numbers or do not fit into memory; RuntimeError, if a draw raises;
     TypeError, if joblib cannot send the function to other processes.
     """
+    check_memory(count * case.width, lower="samples")
+    blocks = list(draw_blocks(case, data, count, rng, _itself))
+    _check_same_width(blocks)
+    return np.concatenate(blocks)
+
+
+def draw_blocks(
+    case: Neighbours,
+    data: Callable[[], Any],
+    count: int,
+    rng: np.random.Generator,
+    summary: Callable[[FloatArray], Summary],
+) -> Iterator[Summary]:
+    """Draw `count` outputs on one dataset, and yield the summary of each block of them, shape (draws, width).
+
+    Only a few blocks are in memory at a time. Raises: as `draw_outputs`.
+    """
     from joblib import Parallel, delayed
 
-    check_memory(count * case.width, lower="samples")
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
     try:
-        blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+        yield from Parallel(return_as="generator")(
+            delayed(_block)(case.draw, held, size, source, summary) for size, source in work
+        )
     except PicklingError:
         raise TypeError(
             "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "
             '(joblib.parallel_config(backend="threading"))'
         ) from None
-    _check_same_width(blocks)
-    table = np.concatenate(blocks)
-    if not np.isfinite(table).all():
-        raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
+
+
+def _itself(table: FloatArray) -> FloatArray:
     return table
 
 
@@ -61,8 +79,13 @@ def _check_same_width(tables: Sequence[FloatArray]) -> None:
         )
 
 
-def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    return draw(data, count, rng).reshape(count, -1)
+def _block(
+    draw: Draw, data: Any, count: int, rng: np.random.Generator, summary: Callable[[FloatArray], Summary]
+) -> Summary:
+    table = draw(data, count, rng).reshape(count, -1)
+    if not np.isfinite(table).all():
+        raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
+    return summary(table)
 
 
 def check_subject(subject: object) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,6 +11,17 @@ from privsample._checks import FloatArray
 from privsample.simulations.audit.binomials import Counts
 
 _SHARES = np.concatenate([np.geomspace(2e-4, 0.02, 12), np.linspace(0.03, 0.97, 95), 1 - np.geomspace(0.02, 2e-4, 12)])
+
+
+class TestedEvent(Protocol):
+    """An event that was chosen before the evaluation draws, in one direction of the pair."""
+
+    @property
+    def swapped(self) -> bool:
+        """True if the event should be likelier under the second distribution."""
+
+    def counts(self, first: Any, second: Any) -> Counts:
+        """Count the draws in the event: of the distribution under which it should be likelier, and of the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +43,7 @@ class Choice:
     """Candidate test: index of epsilon, event, and estimated excess over the claim in standard errors."""
 
     at: int
-    event: Event
+    event: TestedEvent
     strength: float
 
 

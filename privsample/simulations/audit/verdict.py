@@ -68,6 +68,8 @@ class Verdict:
         Of the claimed deltas, in [0, 1], the one with the largest ratio of empirical to claimed epsilon.
     claimed_epsilon : float, default 0.0
         Smallest of `epsilons` whose claimed delta is at most `empirical_delta`, in nats.
+    event : str, default ""
+        The tested event in plain words, with its frequencies under both datasets; empty for the view "outputs".
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Verdict:
     empirical_epsilon: float = 0.0
     empirical_delta: float = 0.0
     claimed_epsilon: float = 0.0
+    event: str = ""
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
@@ -159,7 +162,7 @@ class Verdict:
             return (
                 f"VIOLATED: {at} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
                 f"(p = {self.p_value:.2g}). If the claim is true, the verdict is VIOLATED with probability at most "
-                f"{small(self.level)}.{self._empirical_sentence}"
+                f"{small(self.level)}.{self._event_sentence}{self._empirical_sentence}"
             )
         # If claim and bound are both 0, the tested point carries no information and is omitted.
         says = f"{at} do not refute the claimed delta of {self.claim:.4g}"
@@ -167,7 +170,7 @@ class Verdict:
         return (
             f"CONSISTENT: {says if tells else f'{basis} do not refute the claim'}{self._power}. This does not "
             "prove the claim."
-            f"{self._empirical_sentence}"
+            f"{self._event_sentence}{self._empirical_sentence}"
         )
 
     def __repr__(self) -> str:
@@ -186,6 +189,7 @@ class Verdict:
             ("lower bound on delta", f"{self.lower:.4g}"),
             ("p-value", f"{self.p_value:.2g} (VIOLATED at {self.level:g} or below)"),
             ("draws from each dataset", f"{self.samples:,}"),
+            *([("event", self.event)] if self.event else []),
             ("statement", self.statement),
         ]
         bars = (self.epsilons, self.lowers, self.uppers)
@@ -221,6 +225,11 @@ class Verdict:
         )
         axes.legend(frameon=False)
         return axes
+
+    @property
+    def _event_sentence(self) -> str:
+        """The description of the event; empty if there is none."""
+        return f" {self.event}" if self.event else ""
 
     @property
     def _empirical_sentence(self) -> str:

@@ -85,6 +85,7 @@ NAMES = {
     "langevin-quadrature": "langevin_quadrature:QUADRATURE",
     "langevin-steps": "langevin_steps:STEPS",
     "candidate-selection": "candidate_selection:EXPERIMENT",
+    "low-bits": "low_bits:EXPERIMENT",
 }
 
 # Published figures that are panels of the picture of another name.
