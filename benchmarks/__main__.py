@@ -16,6 +16,7 @@ from benchmarks import (
     imports,
     inference,
     langevin,
+    logistic,
     peers,
     postprocessing,
     profiles,
@@ -52,6 +53,7 @@ ALL = {
     "sgd": sgd.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
+    "logistic": logistic.rows,
     "regression": regression.rows,
 }
 

@@ -4,6 +4,7 @@ import resource
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +32,45 @@ def rows() -> Iterator[Row]:
         "Dirichlet": (ps.DirichletCategorical(alpha=(1, 2, 3)), lambda g: g.dirichlet((1.0, 102.0, 3.0), DRAWS)),
     }
     for name, (model, peer) in distributions.items():
-        mechanism = ps.DirectPosterior(model=model, n=100, draws=DRAWS)
+        mechanism = ps.DirectPosterior(model=model, n=100, draws=DRAWS, exact=False)
         rng = np.random.default_rng(1)
         library, theirs = paired(lambda m=mechanism, g=rng: m.release(data, rng=g), lambda p=peer, g=rng: p(g))
         yield _row(f"1e6 {name} draws, caller's generator", library, theirs, "numpy, same generator", "at most 1.3")
-    mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=100, draws=DRAWS)
+    mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=100, draws=DRAWS, exact=False)
     rng, secure = np.random.default_rng(1), system_generator()
     library, theirs = paired(lambda: mechanism.release(data), lambda: secure.beta(106.0, 12.0, DRAWS))
     yield _row("1e6 Beta draws, system entropy", library, theirs, "numpy over the same AES", "at most 1.3")
     library, theirs = paired(lambda: mechanism.release(data), lambda: rng.beta(106.0, 12.0, DRAWS))
     yield _row("1e6 Beta draws, system entropy", library, theirs, "numpy over PCG64", "none set")
+    yield from exact(data)
     yield from parquet()
+
+
+def exact(data: np.ndarray) -> Iterator[Row]:
+    """Exact draws of every model, one and a thousand in a release, beside floating-point draws."""
+    models: dict[str, tuple[ps.Model, float | tuple[float, float]]] = {
+        "Beta": (ps.BetaBernoulli(alpha=6, beta=12), 0.05),
+        "fractional Beta": (ps.BetaBernoulli(alpha=6, beta=12, fractional=True), 0.05),
+        "Dirichlet": (ps.DirichletCategorical(alpha=(1, 2, 3)), 0.05),
+        "Poisson": (ps.GammaPoisson(shape=5, rate=1, upper=4), (0.2, 1.5)),
+        "exponential": (ps.GammaExponential(shape=5, rate=3, upper=4), (0.2, 1.5)),
+        "normal": (ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2)), (0.2, 1.5)),
+    }
+    for name, (model, bounds) in models.items():
+        for draws in (1, 1_000):
+            direct = ps.DirectPosterior(model=model, n=100, draws=draws)
+            tempered = ps.TemperedPosterior(model=model, n=100, temperature=2.0, truncation=bounds, draws=draws)
+            for kind, mechanism in (("posterior", direct), ("tempered", tempered)):
+                floats = replace(mechanism, exact=False)
+                library, theirs = paired(lambda m=mechanism: m.release(data), lambda m=floats: m.release(data))
+                numbers = next(iter(mechanism.release(data).draws.values())).size
+                yield Row(
+                    name=f"{draws} exact draws of a {name} {kind}",
+                    library=f"{1e6 * (library - theirs) / numbers:.0f} µs more a number",
+                    peer=f"{milliseconds(theirs)} with exact=False",
+                    ratio=None,
+                    target="at most 200 µs",
+                )
 
 
 def _row(name: str, library: float, theirs: float, peer: str, target: str) -> Row:

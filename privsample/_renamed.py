@@ -55,6 +55,32 @@ def _floats(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"exact": False}
 
 
+def _sampler(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace `sampler` by `exact`: OpenDP drew in exact arithmetic, NumPy drew floating-point numbers."""
+    left = {name: item for name, item in fields.items() if name != "sampler"}
+    return left | {"exact": fields.get("sampler") == "opendp"}
+
+
+def _until_accepted(fields: dict[str, Any]) -> dict[str, Any]:
+    """Rejection made proposals until enough were accepted, before there was `constant_time`, and drew floats."""
+    return {"constant_time": False, "exact": False} | fields
+
+
+def _float_chain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Name the rounding of a Markov chain's steps FLOAT_CHAIN, which files of older versions called IDEAL_REALS."""
+    stated = fields.get("assumptions", frozenset())
+    ideal = [one for one in stated if one.name == "IDEAL_REALS"]
+    return (
+        fields | {"assumptions": stated - {*ideal} | {type(one)["FLOAT_CHAIN"] for one in ideal}} if ideal else fields
+    )
+
+
+def _timing(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add TIMING, which accounts of logistic draws of older versions assumed and did not state."""
+    stated = fields.get("assumptions", frozenset())
+    return fields | {"assumptions": stated | {type(one)["TIMING"] for one in stated}} if stated else fields
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -65,10 +91,13 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("BetaQuery", 1): _weight_of_prior,
     ("BetaQuery", 2): _floats,
     ("BetaShifts", 1): _fields(whole="integer_valued"),
+    ("BrownianMotion", 1): _floats,
+    ("ClippedSum", 1): _floats,
     ("ConcentratedPosterior", 1): _weight_of_prior,
     ("ConcentratedPosterior", 2): _floats,
     ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
+    ("ContractionAccountant", 1): _float_chain,
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("DiffusedPosterior", 1): _floats,
     ("DirectPosterior", 1): _floats,
@@ -77,23 +106,36 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("ExponentialMechanism", 1): _floats,
     ("GammaRateShift", 1): _fields(reach="max_shift", each="shape_per_record"),
     ("GammaShapeShift", 1): _fields(reach="max_shift"),
+    ("GaussianMechanism", 1): _floats,
+    ("GaussianSum", 1): _floats,
+    ("LaplaceMechanism", 1): _floats,
+    ("LaplaceSum", 1): _floats,
+    ("HiddenStateAccountant", 1): _float_chain,
+    ("LangevinAccountant", 1): _float_chain,
     ("LinearRegression", 1): _fields(spread="feature_prior_scale"),
     ("LogisticAccountant", 1): _weight_of_prior,
+    ("LogisticAccountant", 2): _timing,
     ("LogisticPosterior", 1): _weight_of_prior,
-    ("MarkovKernel", 1): _floats,
-    ("NoisyProjectedSGD", 1): _order_of_records,
+    ("LogisticPosterior", 2): _until_accepted,
     ("NoisyScore", 1): _fields(law="distribution"),
+    ("NoisyProjectedSGD", 1): _order_of_records,
+    ("NoisyStatistics", 1): _sampler,
+    ("MarkovKernel", 1): _floats,
     ("NormalShift", 1): _fields(reach="record_range"),
+    ("OrnsteinUhlenbeck", 1): _floats,
     ("Parallel", 1): _fields(moved="records_may_move"),
     ("PermuteAndFlip", 1): _floats,
     ("PosteriorAccountant", 1): _weight_of_prior,
     ("PrivateGibbsHMM", 1): _fields(kept="released_sweeps"),
+    ("PrivateGibbsHMM", 2): _floats,
+    ("PrivateGibbsNetwork", 1): _floats,
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RandomizedResponse", 1): _floats,
     ("RecordSensitivity", 2): _fields(whole="integer_valued"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
     ("ReportNoisyMax", 1): _floats,
     ("SGDAccountant", 1): _order_of_records,
+    ("SGDAccountant", 2): _float_chain,
     ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TemperedPosterior", 1): _floats,

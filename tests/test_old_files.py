@@ -36,10 +36,22 @@ TIGHTER = {
     "tempered-posterior": ("rdp",),
 }
 
+# accounts whose assumptions have been stated more exactly since: (removed, added)
+CHAIN = ({"IDEAL_REALS"}, {"FLOAT_CHAIN"})
+RESTATED = {
+    "gradient-descent": CHAIN,
+    "public-descent": CHAIN,
+    "contraction": CHAIN,
+    "contraction-maps": CHAIN,
+    "logistic-posterior": (set(), {"TIMING"}),
+}
 
-def assert_same_numbers(account, recorded, *, tighter=()):
+
+def assert_same_numbers(account, recorded, *, tighter=(), restated=(set(), set())):
     """Equal to what was recorded; `tighter`: the views of which a sharper theorem has lowered some numbers since."""
     found = account_numbers(account)
+    removed, added = restated
+    recorded = recorded | {"assumptions": sorted({*recorded["assumptions"]} - removed | added)}
     assert found.keys() == recorded.keys()
     for view, numbers in recorded.items():
         if view == "relation":
@@ -84,7 +96,8 @@ def test_files_with_a_prior_divisor_load(divisor):
     fields = {"n": 9, "features": 2, "norm": 1.0, "prior_std": 2.0}
     logistic = decode(former("LogisticPosterior", divisor, **fields))
     own = decode(former("LogisticAccountant", divisor, **fields))
-    assert logistic.accountant == own
+    assert not logistic.constant_time
+    assert logistic.accountant == own.assuming(ps.Assumption.TIMING)
     assert own.shift == pytest.approx(4 * divisor**0.5, rel=1e-15)
 
 
@@ -118,7 +131,9 @@ def test_a_release_loads_with_the_numbers_that_it_was_published_with(path):
         name: table["values"] for name, table in read(path)["draws"].items()
     }
     recorded = read(path.parent.parent / "expected.json")["releases"][path.stem]
-    assert_same_numbers(release.account, recorded, tighter=TIGHTER.get(path.stem, ()))
+    assert_same_numbers(
+        release.account, recorded, tighter=TIGHTER.get(path.stem, ()), restated=RESTATED.get(path.stem, (set(), set()))
+    )
     assert ps.Release.from_json(release.to_json()) == release
 
 
@@ -203,7 +218,9 @@ FORMER_FIELDS = {
         {"moved": "records_may_move"},
     ),
     "PrivateGibbsHMM": (
-        ps.PrivateGibbsHMM(states=1, categories=(2,), entries=(3,), scale=4.0, sweeps=4, released_sweeps=1),
+        ps.PrivateGibbsHMM(
+            states=1, categories=(2,), entries=(3,), scale=4.0, sweeps=4, released_sweeps=1, exact=False
+        ),
         {"kept": "released_sweeps"},
     ),
     "SelectionAccountant": (

@@ -18,6 +18,10 @@ class Assumption(Enum):
     """
 
     IDEAL_REALS = "the guarantee is proved for real numbers, and the program computes with floating-point numbers"
+    FLOAT_CHAIN = (
+        "the steps of the Markov chain are computed with floating-point numbers, "
+        "and rounding is not part of the theorem"
+    )
     TRUSTED_SENSITIVITY = "the stated sensitivity is correct"
     RNG_FRESH = "the random generator given by the caller is fresh, secret and used for nothing else"
     CONVERGED_CHAIN = "the Markov chain has converged to its stationary distribution"
@@ -34,7 +38,10 @@ class Assumption(Enum):
         "the running time of a single run, and traces in caches and memory, are not observed; the number of runs is "
         "public and reveals nothing"
     )
-    TIMING = "the running time of a release is not observed; it depends on a number of runs that must stay secret"
+    TIMING = (
+        "the running time of a release is not observed; it depends on a number of runs or proposals "
+        "that must stay secret"
+    )
     STATED = "the guarantee was stated by the user and is correct"
     STATED_FAMILY = "the exponential family is as the user states it: contributions, log normalizer and exact sampler"
     STATED_NEIGHBOURS = "the worst neighbours of the Rényi curve are the worst at every epsilon, as the user states"

@@ -106,7 +106,7 @@ class SGDAccountant(Accountant):
         "reshuffle": uniformly random and secret, drawn anew for each epoch. "given": as given, which may be public.
     unit : str, default "record"
         The name of what is protected.
-    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+    assumptions : frozenset of Assumption, default {FLOAT_CHAIN}
         Assumptions of the guarantee.
 
     Raises
@@ -145,7 +145,7 @@ class SGDAccountant(Accountant):
     public_tail: int = 0
     order: Order = "shuffle_once"
     unit: str = "record"
-    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+    assumptions: frozenset[Assumption] = frozenset({Assumption.FLOAT_CHAIN})
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, ConvexLoss):

@@ -223,6 +223,8 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
     """The error for a target that cannot be met: the target, what the account gives, and the advice."""
     limit, reason = account.order_limit, ""
     match target:
+        case RDP() | ZCDP() if account.infinity_mass > 0.0:
+            reason = f": with an infinity mass of {account.infinity_mass:g} every Rényi divergence is infinite"
         case RDP(order=order) if order >= limit:
             reason = f": its Rényi divergence is infinite from order {limit:g} on, and the target has order {order:g}"
         case RDP(order=order):

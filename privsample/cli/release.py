@@ -99,6 +99,7 @@ def run(args: Namespace) -> int:
     today = datetime.now().astimezone().date()
     about = {"delta": delta, "data": Path(args.file).name, "column": _column_names(args), "day": today}
     _write(release, out, report, render, about, args.force)
+    cost = {**cost, "statement": release.statement(delta)}
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:
         drawn = {name: _summary(array) for name, array in release.draws.items()}

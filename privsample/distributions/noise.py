@@ -205,6 +205,25 @@ class LaplaceNoise(Noise):
         """Exact draws, rounded to the grid."""
         return rounded_laplace(self.scale, grid, math.prod(shape), rng).reshape(shape)
 
+    def indices_around(self, values: FloatArray, grid: Grid, rng: np.random.Generator) -> Integers:
+        """The indices of numbers plus independent noise, rounded to a grid without rounding the sum before.
+
+        Parameters
+        ----------
+        values : array
+            Finite numbers, which need not lie on the grid.
+        grid : Grid
+            The grid.
+        rng : numpy.random.Generator
+            Source of random words.
+
+        Returns
+        -------
+        array
+            The indices of round((value + Z) / pitch), of the shape of `values`, with Z exactly Laplace.
+        """
+        return rounded_laplace(self.scale, grid, values.size, rng, around=values.ravel()).reshape(values.shape)
+
 
 @frozen_value
 class GaussianNoise(Noise):
@@ -271,6 +290,25 @@ class GaussianNoise(Noise):
     def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         """Exact draws, rounded to the grid."""
         return rounded_gaussian(self.noise_std, grid, math.prod(shape), rng).reshape(shape)
+
+    def indices_around(self, values: FloatArray, grid: Grid, rng: np.random.Generator) -> Integers:
+        """The indices of numbers plus independent noise, rounded to a grid without rounding the sum before.
+
+        Parameters
+        ----------
+        values : array
+            Finite numbers, which need not lie on the grid.
+        grid : Grid
+            The grid.
+        rng : numpy.random.Generator
+            Source of random words.
+
+        Returns
+        -------
+        array
+            The indices of round((value + Z) / pitch), of the shape of `values`, with Z exactly normal.
+        """
+        return rounded_gaussian(self.noise_std, grid, values.size, rng, around=values.ravel()).reshape(values.shape)
 
 
 @frozen_value

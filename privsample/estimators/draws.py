@@ -53,8 +53,10 @@ def posterior_statement(made: Any, n: int) -> str:
         return f"{caution}. {first}"
     if isinstance(made, LangevinPosterior):
         return f"{first} {made.bias.statement()}"
-    exact = "Each draw is exact." if made.exact else "Each draw is the last state of a Markov chain (NUTS)."
-    return f"{first} {exact}"
+    source = (
+        "from this posterior itself, by rejection" if made.uses_rejection else "the last state of a Markov chain (NUTS)"
+    )
+    return f"{first} Each draw is {source}."
 
 
 def summary_table(

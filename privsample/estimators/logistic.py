@@ -71,6 +71,9 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         "rejection" draws exactly, for two classes. "langevin" draws by Langevin chains, whose account does not assume
         that they converge. "nuts" draws by Markov chains of PyMC, for two classes; the account then assumes
         CONVERGED_CHAIN. "auto" uses rejection if the bound on its work allows it, and "langevin" otherwise.
+    constant_time : bool, default True
+        Whether rejection makes a public number of proposals. It then fails with a probability of at most 1e-15, which
+        the account includes, so that the account has no Rényi curve. False is faster; the account then assumes TIMING.
     steps : int, optional
         Number of steps of each Langevin chain, >= 1. None: until at most 1 % of the influence of the start is left, or
         as many as take some ten seconds, but at least 200.
@@ -143,6 +146,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         classes: Any = (0, 1),
         draws: int = 5,
         sampler: Literal["auto", "rejection", "langevin", "nuts"] = "auto",
+        constant_time: bool = True,
         steps: int | None = None,
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
@@ -158,6 +162,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         self.classes = classes
         self.draws = draws
         self.sampler = sampler
+        self.constant_time = constant_time
         self.steps = steps
         self.unit = unit
         self.handle_invalid = handle_invalid
@@ -181,11 +186,12 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
             n=n,
             unit=self.unit,
             sampler=self.sampler,
+            constant_time=self.constant_time,
             by=FREE_PARAMETERS[self.method],
             target=DP(epsilon=self.epsilon, delta=self.delta),
             **self._prior(features),
         )
-        return made if self.sampler != "auto" or made.exact else super()._mechanism(n, features)
+        return made if self.sampler != "auto" or made.uses_rejection else super()._mechanism(n, features)
 
     def _coords(self, X: Any) -> dict[str, tuple[str, ...]]:
         labels = tuple(map(str, self._class_labels().tolist()))

@@ -1,5 +1,6 @@
 """The interface of mechanisms: a mechanism draws, and its accountant states the privacy cost."""
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -277,6 +278,11 @@ class Mechanism(Memo, ABC):
         return None
 
     @property
+    def _grid_text(self) -> str:
+        """To what the draws are rounded, after "rounded"; empty if they are not on a grid."""
+        return grid_text(self._grid)
+
+    @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
         """Names of the axes after the first, for each array of draws by name, as `dims` in ArviZ; may be partial."""
         return {}
@@ -473,6 +479,16 @@ def readable_class_name(kind: type) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize()
 
 
+def grid_text(grid: Mapping[str, float] | None) -> str:
+    """To what draws on a grid are rounded, such as "theta to multiples of 2^-40"."""
+    return ", ".join(f"{name} to multiples of {power_text(pitch)}" for name, pitch in (grid or {}).items())
+
+
+def power_text(pitch: float) -> str:
+    """A power of two in words: "2^-40", and small ones as numbers."""
+    return f"{pitch:g}" if 0.01 < pitch < 1e4 else f"2^{math.frexp(pitch)[1] - 1}"
+
+
 class Wrapper(Mechanism):
     """Base class of mechanisms that wrap another mechanism, the field `base`, and take the same data.
 
@@ -493,9 +509,19 @@ class Wrapper(Mechanism):
     __slots__ = ()
     base: Mechanism
     _checks_entropy: ClassVar[bool] = True
+    # True if the draws are those of the base, on its grid.
+    _releases_base_draws: ClassVar[bool] = False
 
     def _statistic(self, data: Any) -> Any:
         return self.base._statistic(data)
+
+    @property
+    def _grid(self) -> Mapping[str, float] | None:
+        return self.base._grid if self._releases_base_draws else None
+
+    @property
+    def _grid_text(self) -> str:
+        return self.base._grid_text if self._releases_base_draws else ""
 
     @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:

@@ -138,9 +138,11 @@ class Release:
         Returns
         -------
         str
-            The statement, with every assumption of the account.
+            The statement, with every assumption of the account, and the grid of exact draws.
         """
-        return privacy_statement(self.account, self.delta if delta is None else delta)
+        statement = privacy_statement(self.account, self.delta if delta is None else delta)
+        rounding = getattr(self.mechanism, "_grid_text", "")
+        return f"{statement} The numbers were drawn exactly and rounded: {rounding}." if rounding else statement
 
     def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
         """Equal-tailed intervals of the released draws, for mechanisms that draw from a posterior.
@@ -270,7 +272,7 @@ class Release:
         -------
         arviz.InferenceData or xarray.DataTree
             An InferenceData, or a DataTree from ArviZ 1 on, with the draws in the group `posterior` and the numbers
-            among the mechanism's public fields in `constant_data`.
+            among the mechanism's public fields in `constant_data`, where "theta_grid" is the grid of "theta".
 
         Raises
         ------
@@ -282,7 +284,8 @@ class Release:
         dims, coords = named_axes(self.draws, self.mechanism._dims, self.coords)
         count = min((len(array) for array in self.draws.values()), default=1)
         split = arviz.default_chains(count) if chains is None else divisor(count, chains=chains)
-        constants = {"constant_data": public_numbers(self.mechanism)}
+        grids = {f"{name}_grid": pitch for name, pitch in (self.grid or {}).items()}
+        constants = {"constant_data": public_numbers(self.mechanism) | grids}
         return arviz.to_arviz(self.draws, self._attributes, dims, coords, split, constants)
 
     @property
@@ -353,6 +356,8 @@ class Release:
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
         found = described(self.mechanism, self.account, self.draws, callers_generator=own)
+        if self.grid is not None:
+            found["grid"] = dict(self.grid)
         if self.coords:
             found["coords"] = {axis: list(names) for axis, names in self.coords.items()}
         return found if self.delta == _DELTA else found | {"delta": self.delta}
@@ -365,6 +370,8 @@ def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
         release = Release(**own, delta=document.get("delta", _DELTA), coords=document.get("coords", {}))
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
+    if "grid" in document and document["grid"] != release.grid:
+        raise ValueError("the release file was altered: its grid is not that of its mechanism")
     expected = release.mechanism.accountant
     if document.get("callers_generator"):
         expected = expected.assuming(Assumption.RNG_FRESH)

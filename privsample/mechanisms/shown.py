@@ -88,7 +88,9 @@ def release_repr(release: Any) -> str:
     """A release in one line: the mechanism, the draws and the epsilon where it is quick to compute."""
     try:
         text = f"{type(release.mechanism).__name__}, {draws_text(release.draws, release._names)}"
-        return one_line("Release", text, epsilon_text(release.account, release.delta))
+        rounding = release.mechanism._grid_text
+        grid = f"exact, {rounding}" if rounding else ""
+        return one_line("Release", text, epsilon_text(release.account, release.delta), grid)
     except Exception:  # noqa: BLE001 - a repr must not raise
         return "Release(...)"
 
@@ -97,6 +99,8 @@ def release_html(release: Any) -> str:
     """The card of a release: what was drawn, by which mechanism, at what cost, and a picture of the numbers."""
     mechanism, names = release.mechanism, release._names
     rows = [("mechanism", short_repr(mechanism)), *draws_rows(release.draws, names)]
+    if mechanism._grid_text:
+        rows.append(("drawn exactly, rounded", mechanism._grid_text))
     return card(
         f"Release: {mechanism.title}",
         [*rows, *account_rows(release.account, release.delta)],

@@ -105,6 +105,7 @@ class Subsampled(Wrapper):
             ),
         ),
     )
+    _releases_base_draws: ClassVar[bool] = True
     _kernel_advice: ClassVar[str] = (
         "as it samples records, apply the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
     )

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from privsample.distributions.models.glm import LogisticPosteriorDensity, _Envelope
-from privsample.distributions.models.rejection_envelope import _psi_above, _psi_below, plan
+from privsample.distributions.models.rejection_envelope import _psi_above, _psi_below, plan, proposal_count
 
 
 def rows_of(rng, n, dimension, reach, *, kind="mixed"):
@@ -124,3 +124,115 @@ def test_draws_follow_the_distribution_around_another_point(shift, accepted, rng
     assert len(drawn) == 20_000
     assert used < 200_000
     assert (stats.kstest(drawn[:, 0] + shift, marginal(distribution)).pvalue > alpha) == accepted
+
+
+def test_the_number_of_proposals():
+    costs = [1.0001, 2.4, 5, 42, 91]
+    assert [proposal_count(np.log(cost), 1, 1e-15) for cost in costs] == [4, 65, 155, 1434, 3126]
+    assert proposal_count(np.log(2.4), 1, 1e-9) == 39
+    assert proposal_count(0.0, 3, 1e-15) == 3
+    with pytest.raises(ValueError, match="too many proposals"):
+        proposal_count(50.0, 1, 1e-15)
+
+
+@pytest.mark.parametrize("cost", [1.0001, 1.3, 5.0, 91.0])
+@pytest.mark.parametrize("draws", [1, 2, 5, 40])
+@pytest.mark.parametrize("failure", [1e-15, 1e-3, 0.5])
+def test_so_many_proposals_hold_too_few_accepted_ones_as_rarely_as_stated(cost, draws, failure):
+    count = proposal_count(float(np.log(cost)), draws, failure)
+    with mp.workdps(50):
+        p = 1 / mp.mpf(cost)
+
+        def tail(proposals):
+            return sum(mp.binomial(proposals, k) * p**k * (1 - p) ** (proposals - k) for k in range(draws))
+
+        assert tail(count) <= failure
+        if draws == 1:
+            assert tail(count - 1) > failure  # the broken copy makes one proposal less
+
+
+class Visits:
+    """The rows of a density, with a count of how many of them were visited."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        for name in ("energy", "gradient", "information"):
+            own = getattr(LogisticPosteriorDensity, name)
+            monkeypatch.setattr(LogisticPosteriorDensity, name, self.counted(own))
+
+    def counted(self, own):
+        def visit(density, points):
+            self.count += len(np.atleast_2d(points)) * len(density.rows)
+            return own(density, points)
+
+        return visit
+
+
+def test_records_are_visited_equally_often_whatever_they_are(monkeypatch, rng):
+    visits, seen = Visits(monkeypatch), {True: set(), False: set()}
+    shells = plan(weight=200, reach=1.0, dimension=2)
+    proposals = shells.proposals(3, 1e-15)
+    for kind in ("mixed", "separable", "one direction"):
+        distribution = LogisticPosteriorDensity(rows=rows_of(rng, 200, 2, 1.0, kind=kind), weight=1.0)
+        for constant in (True, False):
+            before = visits.count
+            if constant:
+                _, accepted = distribution.sample_in_constant_time(3, proposals, shells, rng)
+                assert 3 <= accepted <= proposals
+            else:
+                distribution.sample(3, shells, rng)
+            seen[constant].add(visits.count - before)
+    assert len(seen[True]) == 1
+    assert len(seen[False]) == 3
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_draws_in_constant_time_follow_the_distribution(factor, rng, alpha):
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, 25, 2, 1.5, kind="separable"), weight=0.8)
+    shells = plan(weight=20, reach=1.5, dimension=2)
+    proposals = shells.proposals(20_000, 1e-15)
+    assert proposals < 1.2 * 20_000 * np.exp(shells.log_proposals)
+    broken = dataclasses.replace(shells, curvature=factor * shells.curvature, tilt=factor * shells.tilt)
+    drawn, _ = distribution.sample_in_constant_time(20_000, proposals, broken, rng)
+    assert (stats.kstest(drawn[:, 0], marginal(distribution)).pvalue > alpha) == (factor == 1.0)
+
+
+@pytest.mark.statistical
+def test_missing_draws_come_from_the_prior(rng, alpha):
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, 400, 1, 1.5, kind="separable"), weight=0.8)
+    shells = plan(weight=320, reach=1.5, dimension=1)
+    drawn, accepted = distribution.sample_in_constant_time(20_000, 10, shells, rng)
+    assert accepted <= 10
+    assert stats.kstest(drawn[10:, 0], stats.norm.cdf).pvalue > alpha
+    assert stats.kstest(drawn[10:, 0], marginal(distribution)).pvalue < alpha  # the posterior is told from the prior
+
+
+def test_a_centre_that_is_not_near_the_mode_still_gives_the_draws(monkeypatch, rng):
+    """The public number of proposals is not proved then, so proposals are made until enough are accepted."""
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, 30, 1, 1.5), weight=0.8)
+    shells, mode = plan(weight=24, reach=1.5, dimension=1), distribution.near_mode()
+    centre = mode + 2 * shells.gradient_tolerance
+    monkeypatch.setattr(LogisticPosteriorDensity, "near_mode", lambda self, **_: centre)
+    drawn, accepted = distribution.sample_in_constant_time(50, 1, shells, rng)
+    assert drawn.shape == (50, 1)
+    assert accepted == 50
+    assert len(np.unique(drawn)) == 50
+
+
+@pytest.mark.parametrize("kind", ["mixed", "separable", "one direction"])
+@pytest.mark.parametrize(
+    ("n", "dimension", "reach", "weight"), [(500, 1, 1.0, 1.0), (300, 4, 1.0, 0.1), (20, 2, 5.0, 0.05)]
+)
+def test_a_gradient_within_the_tolerance_costs_next_to_nothing(n, dimension, reach, weight, kind, rng):
+    """The Gaussian functions' masses at an approximate mode are at most e^5e-7 times those without a gradient."""
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, n, dimension, reach, kind=kind), weight=weight)
+    shells = plan(weight=n * weight, reach=reach, dimension=dimension)
+    centre = distribution.near_mode(tolerance=1e-12, least_steps=40)
+    direction = rng.standard_normal(dimension)
+    for scale, holds in ((1.0, True), (30.0, False)):
+        slope = scale * shells.gradient_tolerance * direction / np.linalg.norm(direction)
+        precisions = shells.tilt[:, None, None] * np.eye(dimension)  # the smallest that H allows
+        growth = np.array([slope @ np.linalg.solve(precision, slope) / 2 for precision in precisions])
+        assert (growth.max() <= 5.01e-7) == holds
+    assert np.linalg.norm(distribution.gradient(centre)) <= shells.gradient_tolerance

@@ -138,7 +138,7 @@ def test_the_private_posterior_is_described(rng):
     for part in ("coefficient", "80 % interval", "age", "dose", "intercept", words, f"{made.coef_[0, 0]:.4g}"):
         assert part in table
     exact = regression(sampler="auto", epsilon=0.5).fit(rows[:, :1], labels, rng=rng)
-    assert "Each draw is exact" in exact.posterior_statement()
+    assert "itself, by rejection" in exact.posterior_statement()
     narrow = regression(method="concentrated").fit(rows, labels, rng=rng)
     assert "intervals need not contain the coefficients" in narrow.posterior_statement()
     assert narrow.prior_weight_ > 1.0 == narrow.data_weight_

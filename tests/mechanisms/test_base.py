@@ -1,6 +1,7 @@
 """One description is enough: what a mechanism from outside gets from the base class, and what holds for every one."""
 
 import inspect
+import os
 import pickle
 import threading
 from dataclasses import dataclass, replace
@@ -180,9 +181,16 @@ class Watched(SystemBits):
 
 @pytest.mark.parametrize("mechanism", EXAMPLES.values(), ids=EXAMPLES)
 def test_no_word_is_drawn_where_a_signal_may_strike(mechanism, monkeypatch):
-    bits = Watched()
+    bits, urandom = Watched(), os.urandom
+
+    def watched(count):
+        bits.threads.add(threading.current_thread())
+        return urandom(count)
+
+    data = data_of(mechanism)
     monkeypatch.setattr("privsample._entropy.system_generator", lambda: np.random.Generator(bits))
-    mechanism.release(data_of(mechanism))
+    monkeypatch.setattr("privsample.distributions.exact.words.os.urandom", watched)
+    mechanism.release(data)
     assert bits.threads
     assert threading.main_thread() not in bits.threads
 

@@ -1,5 +1,7 @@
 """Statistics that diffuse: one path, its levels, their accounts and their errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -39,8 +41,9 @@ def test_accounts_are_exact(mechanism):
 def test_a_release_diffuses_on(mechanism):
     first = mechanism.release([1.0, np.nan], rng=np.random.default_rng(4))
     later = mechanism.diffuse(first, time=2.0)
-    assert later.mechanism == mechanism.at(2.0)
-    assert later.account == mechanism.at(2.0).accountant.assuming(Assumption.RNG_FRESH)
+    floats = replace(mechanism, exact=False)
+    assert later.mechanism == floats.at(2.0)
+    assert later.account == floats.at(2.0).accountant.assuming(Assumption.RNG_FRESH)
     assert later.account.epsilon(1e-6) < first.account.epsilon(1e-6)
     last = mechanism.diffuse(later, time=3.0)
     assert last.mechanism.time == 3.0
@@ -75,13 +78,14 @@ def test_a_multilevel_release_is_one_path(mechanism):
     assert release["statistic"].shape == (3, 2)
     assert Release.from_json(release.to_json()) == release
     apart = levels.split_levels(release)
-    assert [level.mechanism for level in apart] == [mechanism.at(t) for t in (0.5, 1.0, 4.0)]
+    floats = replace(mechanism, exact=False)
+    assert [level.mechanism for level in apart] == [mechanism, floats.at(1.0), floats.at(4.0)]
     assert all(Assumption.RNG_FRESH in level.account.assumptions for level in apart)
     assert np.array_equal(np.concatenate([level["statistic"] for level in apart]), release["statistic"])
     costs = [float(level.account.epsilon(1e-6)) for level in apart]
     assert costs == sorted(costs, reverse=True)
     assert release.account.epsilon(1e-6) == costs[0]
-    assert levels.split_levels(levels.release([1.0, 2.0]))[1].account == mechanism.at(1.0).accountant
+    assert levels.split_levels(levels.release([1.0, 2.0]))[1].account == floats.at(1.0).accountant
     assert levels.validate([1.0, 2.0]).facts == {}
     for times in ((0.5,), (0.1, 1.0), (1.0, 1.0), (2.0, 1.0)):
         with pytest.raises(ValueError, match="times must increase"):
@@ -92,6 +96,29 @@ def test_a_multilevel_release_is_one_path(mechanism):
         MultilevelRelease(base=GaussianMechanism(sensitivity=1, noise_std=1), times=(1.0,))
     with pytest.raises(ValueError, match="already processed elsewhere"):
         levels.split_levels(apart[0])
+
+
+@each
+def test_only_a_step_from_rounded_numbers_assumes_real_numbers(mechanism):
+    """A path is post-processing of its first level, which is exact; the account of a later level alone is not."""
+    assert mechanism.accountant.assumptions == {Assumption.TRUSTED_SENSITIVITY}
+    first = mechanism.release([1.0, 2.0])
+    assert first.account.assumptions == {Assumption.TRUSTED_SENSITIVITY}
+    later = mechanism.diffuse(first, time=2.0)
+    assert later.account.assumptions == {Assumption.TRUSTED_SENSITIVITY, Assumption.IDEAL_REALS}
+    levels = MultilevelRelease(base=mechanism, times=(1.0, 4.0))
+    release = levels.release([1.0, 2.0])
+    assert release.account.assumptions == {Assumption.TRUSTED_SENSITIVITY}
+    apart = [Assumption.IDEAL_REALS in level.account.assumptions for level in levels.split_levels(release)]
+    assert apart == [False, True, True]
+
+
+def test_a_diffusion_lies_on_its_grid_where_it_does_not_shrink():
+    coarse = replace(BROWNIAN, grid=0.25)
+    release = coarse.release([0.3, -1.7])
+    assert release.grid == {"statistic": 0.25}
+    assert (release["statistic"] % 0.25 == 0).all()
+    assert replace(OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=1), grid=0.25).release(1.0).grid is None
 
 
 @pytest.mark.statistical

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privsample import DP, CuratorNotes, PrivateGibbsHMM, Release
-from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
+from privsample.accounting.posterior.gibbs import FIXED_PARTS, histograms_account, sweeps_account
 from privsample.errors import PrivateContent, SchemaError
 
 ENTRIES = (4, 0, 6, 5)
@@ -17,11 +17,14 @@ ROWS = np.random.default_rng(3).integers(0, [3, 2], (15, 2))
 
 
 def test_accounts():
-    assert NOISY.accountant == histograms_account(features=2, n=15, noise=NOISY.distribution)
+    assumed = {"assumptions": FIXED_PARTS}
+    assert NOISY.accountant == histograms_account(features=2, n=15, noise=NOISY.distribution, **assumed)
+    floats = dataclasses.replace(NOISY, exact=False).accountant
+    assert floats == histograms_account(features=2, n=15, noise=NOISY.distribution)
     assert dataclasses.replace(NOISY, sweeps=1000, states=7).accountant == NOISY.accountant
     assert TEMPERED.distribution is None
     assert TEMPERED.accountant == sweeps_account(
-        categories=(3, 2), entries=ENTRIES, states=2, prior=1.0, temperature=3.0, truncation=0.2, sweeps=6
+        categories=(3, 2), entries=ENTRIES, states=2, prior=1.0, temperature=3.0, truncation=0.2, sweeps=6, **assumed
     )
 
 

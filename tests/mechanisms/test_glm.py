@@ -26,21 +26,25 @@ def data(rng, features=2):
 
 def test_the_account_is_that_of_the_fields():
     account = LogisticAccountant(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)
-    assert PLAIN.accountant == account
-    assert PLAIN.exact
-    chain = dataclasses.replace(PLAIN, sampler="nuts")
-    assert not chain.exact
-    assert chain.accountant == account.assuming(Assumption.CONVERGED_CHAIN)
+    assert PLAIN.uses_rejection
+    assert PLAIN.accountant == dataclasses.replace(account, failure_probability=1e-15)
+    assert PLAIN.accountant.infinity_mass == 1e-15
+    timed = dataclasses.replace(PLAIN, constant_time=False)
+    assert timed.accountant == account.assuming(Assumption.TIMING)
+    for constant_time in (True, False):
+        chain = dataclasses.replace(PLAIN, sampler="nuts", constant_time=constant_time)
+        assert not chain.uses_rejection
+        assert chain.accountant == account.assuming(Assumption.CONVERGED_CHAIN).assuming(Assumption.TIMING)
 
 
 def test_the_sampler_is_chosen_by_public_fields():
     large = dataclasses.replace(SCALAR, features=60, norm=30.0, data_weight=1.0)
-    assert not large.exact
+    assert not large.uses_rejection
     assert Assumption.CONVERGED_CHAIN in large.accountant.assumptions
     with pytest.raises(ValueError, match="sampler must be 'nuts'"):
         dataclasses.replace(large, sampler="rejection")
-    assert dataclasses.replace(PLAIN, sampler="rejection").exact
-    assert not dataclasses.replace(SCALAR, norm=1e150).exact
+    assert dataclasses.replace(PLAIN, sampler="rejection").uses_rejection
+    assert not dataclasses.replace(SCALAR, norm=1e150).uses_rejection
     with pytest.raises(ValueError, match="sampler must be 'auto'"):
         dataclasses.replace(PLAIN, sampler="gibbs")
 
@@ -101,7 +105,9 @@ def test_draws_follow_the_posterior_in_the_users_units(factor, accepted, rng, al
 @pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
 @pytest.mark.parametrize("extra", [{}, {"intercept_std": 2.0, "draws": 3}])
 def test_calibrate(by, target, extra):
-    made = LogisticPosterior.calibrate(**FIXED, **extra, target=target, by=by, sampler="rejection")
+    made = LogisticPosterior.calibrate(
+        **FIXED, **extra, target=target, by=by, sampler="rejection", constant_time=isinstance(target, DP)
+    )
     assert made.sampler == "rejection"
     assert target.met_by(made.accountant)
     factor = 1 + 1e-6 if by == "data_weight" else 1 - 1e-6
@@ -114,6 +120,11 @@ def test_calibrate_refuses():
         LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=1, delta=1e-6), by="norm")
     with pytest.raises(UnreachableTarget, match="delta > 0"):
         LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=1))
+    for target in (RDP(order=8, epsilon=0.3), ZCDP(rho=0.01)):
+        with pytest.raises(UnreachableTarget, match=r"infinity mass of 1e-15.*constant_time=False"):
+            LogisticPosterior.calibrate(**FIXED, target=target)
+    with pytest.raises(UnreachableTarget, match="constant_time=False"):
+        LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=1, delta=1e-16))
     weak = LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=500, delta=1e-6))
     assert weak.data_weight == 1.0
 

@@ -28,11 +28,11 @@ def test_the_account_is_that_of_the_fields():
     assert account.strong_convexity == 1.0
     assert account.smoothness == pytest.approx(1 + 0.5 * N * norm**2 / 4, rel=1e-12)
     assert (account.steps, account.draws, account.relation) == (50, 2, ps.ReplaceOne(N))
-    assert account.assumptions == {ps.Assumption.IDEAL_REALS}
+    assert account.assumptions == {ps.Assumption.FLOAT_CHAIN}
     hidden = dataclasses.replace(PLAIN, relation=ps.AddRemove(unit="patient"), max_records=N)
     assert hidden.accountant.gradient_sensitivity == pytest.approx(0.5 * norm, rel=1e-12)
     assert hidden.accountant.smoothness == account.smoothness
-    assert hidden.accountant.assumptions == {ps.Assumption.IDEAL_REALS, ps.Assumption.BOUNDED_SIZE}
+    assert hidden.accountant.assumptions == {ps.Assumption.FLOAT_CHAIN, ps.Assumption.BOUNDED_SIZE}
     with pytest.raises(TypeError, match="does not take records that could be sampled"):
         hidden.for_size(3)
     strong = dataclasses.replace(PLAIN, prior_weight=4.0)
@@ -243,7 +243,7 @@ def test_many_features_without_an_assumption_of_convergence(features):
     )
     exact = ps.LogisticPosterior(n=10_000, **fields, data_weight=chain.data_weight)
     assert ps.Assumption.CONVERGED_CHAIN in exact.accountant.assumptions
-    assert chain.accountant.assumptions == {ps.Assumption.IDEAL_REALS}
+    assert chain.accountant.assumptions == {ps.Assumption.FLOAT_CHAIN}
     assert chain.accountant.epsilon(1e-6) <= 1.0 < exact.accountant.epsilon(1e-6)
     assert chain.bias.largest_start <= 0.0101
 
@@ -320,7 +320,7 @@ def test_a_likelihood_of_your_own_states_its_constants():
     mechanism = dataclasses.replace(PLAIN, likelihood=Halved(), data_weight=1.0, step_size=0.01)
     same = dataclasses.replace(PLAIN, step_size=0.01)
     assert mechanism.accountant.shift == pytest.approx(same.accountant.shift, rel=1e-9)
-    assert mechanism.accountant.assumptions == {ps.Assumption.IDEAL_REALS, ps.Assumption.STATED}
+    assert mechanism.accountant.assumptions == {ps.Assumption.FLOAT_CHAIN, ps.Assumption.STATED}
     records = data(np.random.default_rng(1))
     one, other = (each.release(records, rng=np.random.default_rng(2))["coefficients"] for each in (mechanism, same))
     assert np.allclose(one, other, rtol=1e-9)

@@ -148,7 +148,7 @@ def test_account_of_full_batches(relation, reach):
     for epsilon in (0.1, 1.0, 4.0):
         assert float(account.delta(epsilon)) == pytest.approx(float(known.delta(epsilon)), rel=1e-11)
     assert account.relation == relation
-    assert account.assumptions == {ps.Assumption.IDEAL_REALS}
+    assert account.assumptions == {ps.Assumption.FLOAT_CHAIN}
 
 
 def test_account_of_batches():

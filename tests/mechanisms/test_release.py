@@ -163,7 +163,7 @@ def test_the_wrapper_equation(mechanism):
     """The account of a mechanism is made from its own fields: model, n, weights, draws."""
     r, w = mechanism._weights
     fields = {"model": mechanism.model, "n": mechanism.n, "draws": mechanism.draws}
-    assert mechanism.accountant == PosteriorAccountant(**fields, data_weight=r, prior_weight=w)
+    assert mechanism.accountant == PosteriorAccountant(**fields, data_weight=r, prior_weight=w, assumptions=frozenset())
     assert mechanism.release(data_for(mechanism))[mechanism.parameter].shape[0] == mechanism.draws
 
 

@@ -1,7 +1,6 @@
 """Noisy statistics from curator to analyst: the release, what it costs, and its file."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -70,8 +69,9 @@ def test_calibration_at_a_delta(model, noise):
         ({"noise": "cauchy"}, "noise must be one of"),
         ({"n": 0}, "n must"),
         ({"draws": 0}, "draws must"),
-        ({"sampler": "dice"}, "sampler must be"),
-        ({"sampler": "opendp", "noise": "laplace"}, "discrete noise only"),
+        ({"grid": 0.3}, "grid must be a power of two"),
+        ({"grid": 2.0}, "grid must be at most 1 for an integer statistic"),
+        ({"grid": 0.5, "exact": False}, "grid must be None with exact=False"),
     ],
 )
 def test_bad_parameters(fields, message):
@@ -93,7 +93,12 @@ def test_what_cannot_be_calibrated():
 def test_the_account_is_that_of_the_differences_of_records():
     mechanism = NoisyStatistics(model=SURVEY, n=50, scale=2, draws=3, unit="answer")
     assert mechanism.accountant == StatisticsAccountant(
-        differences=ONE_HOT, n=50, noise=DiscreteLaplaceNoise(scale=2), draws=3, unit="answer"
+        differences=ONE_HOT,
+        n=50,
+        noise=DiscreteLaplaceNoise(scale=2),
+        draws=3,
+        unit="answer",
+        assumptions=frozenset(),
     )
     assert mechanism.accountant.relation == ReplaceOne(n=50, unit="answer")
     assert "answer" in mechanism.release(YES).statement()
@@ -120,37 +125,46 @@ def test_rows_are_released_and_validated():
     assert "50 records" in NoisyStatistics(model=BINARY, n=50, scale=3).validate(YES).text()
 
 
-def test_exact_draws_take_an_assumption_away():
-    pytest.importorskip("opendp")
-    mechanism = NoisyStatistics(model=SURVEY, n=50, scale=2, sampler="opendp", draws=20)
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "discrete laplace", "discrete gaussian"])
+def test_exact_draws_take_an_assumption_away(noise):
+    mechanism = NoisyStatistics(model=SURVEY, n=50, scale=2, noise=noise, draws=20)
     release = mechanism.release(YES)
     assert release.account.assumptions == frozenset()
     assert release["statistic"].shape == (20, 3)
+    assert release.grid == {"statistic": 1.0 if noise.startswith("discrete") else 2.0**-40}
     assert Release.from_json(release.to_json()) == release
     assert mechanism.release(YES) != release
-    assert NoisyStatistics(model=SURVEY, n=50, scale=2).accountant.assumptions == {Assumption.IDEAL_REALS}
-    with pytest.raises(ValueError, match="leave rng out"):
-        mechanism.release(YES, rng=np.random.default_rng(0))
+    floats = NoisyStatistics(model=SURVEY, n=50, scale=2, noise=noise, exact=False)
+    assert floats.accountant.assumptions == {Assumption.IDEAL_REALS}
+    assert floats.release(YES).grid is None
+    assert mechanism.release(YES, rng=np.random.default_rng(0)).account.assumptions == {Assumption.RNG_FRESH}
     with pytest.raises(TypeError, match="Generator or None"):
         mechanism.release(YES, rng=3)
     with pytest.raises(SchemaError):
         mechanism.release(YES[:-1])
 
 
-@pytest.mark.parametrize(
-    ("noise", "scale", "exact"),
-    [("discrete laplace", 1e13, True), ("discrete laplace", 1e14, False), ("discrete gaussian", 1e14, True)],
-)
-def test_noise_that_a_float_may_round_is_not_called_exact(noise, scale, exact):
-    """Beyond 2^53 noise comes as an even number: it would show whether the sum is odd."""
-    account = NoisyStatistics(model=SURVEY, n=50, scale=scale, noise=noise, sampler="opendp").accountant
-    assert (Assumption.IDEAL_REALS not in account.assumptions) == exact
+def test_draws_lie_on_the_grid(rng):
+    mechanism = NoisyStatistics(model=TIMES, n=4, scale=2, noise="gaussian", grid=0.25, draws=1000)
+    drawn = mechanism.release(np.array([9.0, 0.1, np.nan, 0.5]), rng=rng)["statistic"]
+    assert (drawn * 4 == np.rint(drawn * 4)).all()
+    assert len(np.unique(drawn)) > 20
 
 
-def test_exact_draws_need_opendp(monkeypatch):
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(ImportError, match=r"privsample\[exact\]"):
-        NoisyStatistics(model=SURVEY, n=50, scale=2, sampler="opendp").release(YES)
+def test_a_model_without_an_exact_sum_draws_floating_point_numbers(rng):
+    """A statistic that a user states as a function is added in floating-point numbers."""
+
+    class Squares(type(TIMES)):
+        __slots__ = ()
+
+        def statistic(self, chunk):
+            return np.asarray((self.domain.clean(chunk) ** 2 / self.upper).sum())
+
+    model = Squares(shape=1, rate=1, upper=TIMES.upper)
+    mechanism = NoisyStatistics(model=model, n=4, scale=2)
+    assert not mechanism.exact
+    assert mechanism.accountant.assumptions == {Assumption.IDEAL_REALS}
+    assert mechanism.release(np.ones(4), rng=rng)["statistic"].shape == (1,)
 
 
 def test_curator_and_analyst_on_different_machines(tmp_path):

@@ -36,7 +36,7 @@ EACH = pytest.mark.parametrize(("model", "truncation"), MODELS, ids=lambda item:
 @pytest.mark.parametrize("draws", [1, 3])
 def test_the_account_is_that_of_one_draw_as_often_as_one_draws(model, truncation, draws, rng):
     made = TemperedPosterior(model=model, n=6, temperature=2, truncation=truncation, draws=draws)
-    one = TemperedAccountant(model=model, n=6, temperature=2, truncation=truncation)
+    one = TemperedAccountant(model=model, n=6, temperature=2, truncation=truncation, assumptions=frozenset())
     assert made.accountant == (one if draws == 1 else draws * one)
     release = made.release([0, 1, 1, np.nan, 99, -5], rng=rng)
     drawn = release[model.parameter]

@@ -7,6 +7,7 @@ Proofs: composition.md, sections 1 and 5; grid.md, section 7.
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from privsample._logspace import weighted_sum_up
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import BUDGET, TabulatedPair, within_budget
+from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
@@ -38,7 +40,7 @@ def compose(members: Members) -> PrivacyBounds:
     exact: frozenset[View] = frozenset()
     if len(members) == 1:
         exact = members[0][0].exact & (VIEWS if closed_form else frozenset({"rdp"}))
-    numerical = any(isinstance(pair, (ProductPair, Envelope)) for pair in pairs)
+    numerical = any(isinstance(_given_no_failure(pair), (ProductPair, Envelope)) for pair in pairs)
     return PrivacyBounds(
         directions=groups,
         renyi=lambda orders: _sum_of_curves(members, orders),
@@ -96,7 +98,38 @@ def _by_table_cost(members: Members) -> Iterator[float]:
     return (bounds.renyi_cost if bounds.renyi_cost <= most else 1.0 for bounds, _ in members)
 
 
+def _given_no_failure(pair: LossPair) -> LossPair:
+    """The pair conditional on no failure."""
+    return pair.base if isinstance(pair, FailurePair) else pair
+
+
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
+    """`_products` conditional on no failure, each with the probability that some member fails.
+
+    Failures of different members are independent, and the composition reveals nothing more if any of them happens.
+    """
+    failing = [
+        all(isinstance(pair, FailurePair) for pair in bounds.pairs) and bool(bounds.pairs) for bounds, _ in members
+    ]
+    if not any(failing):
+        return _products(members)
+    groups, closed_form = _products(
+        [
+            (_bounds_given_no_failure(bounds) if fails else bounds, times)
+            for fails, (bounds, times) in zip(failing, members, strict=True)
+        ]
+    )
+    mass = _infinity_mass([member for fails, member in zip(failing, members, strict=True) if fails])
+    return tuple(tuple(FailurePair(base=pair, mass=mass) for pair in group) for group in groups), closed_form
+
+
+def _bounds_given_no_failure(bounds: PrivacyBounds) -> PrivacyBounds:
+    """Bounds on the loss of a member all of whose pairs may fail, conditional on no failure."""
+    directions = tuple(tuple(map(_given_no_failure, group)) for group in bounds.directions)
+    return replace(bounds, directions=directions, infinity_mass=0.0, per_release=None)
+
+
+def _products(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
     """Product pairs, one group for each direction, and whether all have a contour integral or a closed form.
 
     Two members with several pairs each, even equal ones, may be worst for opposite neighbours, so their pairs must not

@@ -18,7 +18,9 @@ from privsample.distributions.noise import Noise
 from privsample.distributions.record_sensitivity import ONE_HOT
 from privsample.relations import ReplaceOne
 
-_ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
+FIXED_PARTS = frozenset({Assumption.FIXED_PARTS})
+_IDEAL = frozenset({Assumption.IDEAL_REALS})
+_ASSUMED = FIXED_PARTS | _IDEAL
 
 
 @frozen_value
@@ -119,25 +121,28 @@ class EmissionAccountant(Accountant):
         return replace(closed_forms, exact=frozenset())
 
 
-def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+def histograms_account(
+    *, features: int, n: int, noise: Noise, unit: str = "record", assumptions: frozenset[Assumption] = _ASSUMED
+) -> StatisticsAccountant:
     """The account of noise added once to the histogram of each feature at each step.
 
     The number of records at each step is public. A replaced record stays in its time step and changes two cells of
     each feature's histogram by one. Kind: exact.
     """
     differences = ONE_HOT.for_features(features)
-    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=assumptions)
 
 
-def tables_account(*, tables: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+def tables_account(
+    *, tables: int, n: int, noise: Noise, unit: str = "record", assumptions: frozenset[Assumption] = _IDEAL
+) -> StatisticsAccountant:
     """The account of noise added once to each of several tables of all records, such as those of a Bayesian network.
 
     A replaced record changes two cells of each table by one. Kind: exact, attained by two records that differ in all
     variables.
     """
     differences = ONE_HOT.for_features(tables)
-    ideal = frozenset({Assumption.IDEAL_REALS})
-    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=ideal)
+    return StatisticsAccountant(differences=differences, n=n, noise=noise, unit=unit, assumptions=assumptions)
 
 
 def sweeps_account(
@@ -151,6 +156,7 @@ def sweeps_account(
     sweeps: int,
     scan: int | None = None,
     unit: str = "record",
+    assumptions: frozenset[Assumption] = _ASSUMED,
 ) -> Composed:
     """The account of `sweeps` sweeps of exponential-mechanism updates, all of which are released.
 
@@ -169,6 +175,7 @@ def sweeps_account(
             temperature=temperature,
             truncation=truncation / count,
             unit=unit,
+            assumptions=assumptions,
         )
         for count in categories
     ]
@@ -176,7 +183,7 @@ def sweeps_account(
         ratios = [math.log((1 - (k - 1) * truncation / k) * k / truncation) for k in categories]
         total = 2.0 * math.fsum(ratios) / temperature * (1.0 + 2.0**-46)
         relation = ReplaceOne(n=n, unit=unit)
-        update: Accountant = BoundedRangeAccountant(loss_range=total, relation=relation, assumptions=_ASSUMED)
+        update: Accountant = BoundedRangeAccountant(loss_range=total, relation=relation, assumptions=assumptions)
         if scan is not None:
             steps = sum(count > 0 for count in entries)
             update = RandomScanAccountant(base=update, updated=scan, variables=steps)

@@ -11,12 +11,13 @@ from typing import Self
 
 import numpy as np
 
-from privsample._checks import open_unit_interval, positive, positive_integer, prior_factor
+from privsample._checks import open_unit_interval, positive, positive_integer, prior_factor, probability
 from privsample._logspace import half_square
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.distributions.likelihoods.logistic import SCALAR_GRADIENT_FACTOR
 from privsample.relations import ReplaceOne
@@ -56,6 +57,10 @@ class LogisticAccountant(Accountant):
         Conditions that the account does not prove.
     group_size : int, default 1
         Number of rows that are replaced together, >= 1; at most n is used.
+    failure_probability : float, default 0.0
+        Infinity mass: a probability in [0, 1) with which the draws are not from the posterior, and may be anything. It
+        bounds the chance that a fixed number of proposals holds too few accepted ones, for any data, and is for all
+        draws together. If it is positive, the Rényi curve and zCDP are +inf.
 
     Raises
     ------
@@ -65,7 +70,7 @@ class LogisticAccountant(Accountant):
     Notes
     -----
     Gopi, Lee and Liu 2022 (Gaussian differential privacy of strongly log-concave distributions); glm.md, sections 1 and
-    2 (gradients, several draws, groups). Kind: upper bound.
+    2 (gradients, several draws, groups) and 5 (failure). Kind: upper bound.
 
     Examples
     --------
@@ -86,6 +91,7 @@ class LogisticAccountant(Accountant):
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
     group_size: int = 1
+    failure_probability: float = 0.0
 
     def __post_init__(self) -> None:
         set_fields(self, n=positive_integer(n=self.n), features=positive_integer(features=self.features))
@@ -99,6 +105,7 @@ class LogisticAccountant(Accountant):
         )
         set_fields(self, draws=positive_integer(draws=self.draws))
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(self, failure_probability=probability(failure_probability=self.failure_probability))
         positive(**{"norm * prior_std * data_weight / sqrt(prior_weight)": self.shift})
 
     @property
@@ -129,9 +136,18 @@ class LogisticAccountant(Accountant):
         return lipschitz * math.sqrt(self.draws) * _UP
 
     def _bounds(self) -> PrivacyBounds:
-        """Bounds by one Gaussian pair, which no pair of records need attain."""
+        """Bounds by one Gaussian pair, which no pair of records need attain, with the failure (glm.md, section 5)."""
         pair = GaussianPair(mu=self.shift)
-        return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
+        if not self.failure_probability:
+            return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
+        return PrivacyBounds.from_pairs(
+            [FailurePair(base=pair, mass=self.failure_probability)],
+            renyi=pair.renyi,
+            order_limit=np.inf,
+            infinity_mass=self.failure_probability,
+            pure_epsilon=np.inf,
+            exact=frozenset(),
+        )
 
     def for_sizes(self, low: int, high: int) -> Self:
         """The account itself: the shift does not depend on the number of rows (glm.md, section 1)."""

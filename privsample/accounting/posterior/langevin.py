@@ -46,7 +46,7 @@ class LangevinAccountant(Accountant):
         Number of independent chains, whose last states are released, >= 1.
     relation : ReplaceOne or AddRemove, default AddRemove()
         The neighbouring relation for which `gradient_sensitivity` holds.
-    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+    assumptions : frozenset of Assumption, default {FLOAT_CHAIN}
         Conditions that the account does not prove.
 
     Raises
@@ -78,7 +78,7 @@ class LangevinAccountant(Accountant):
     steps: int
     draws: int = 1
     relation: AddRemove | ReplaceOne = AddRemove()
-    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+    assumptions: frozenset[Assumption] = frozenset({Assumption.FLOAT_CHAIN})
 
     def __post_init__(self) -> None:
         set_fields(

@@ -49,7 +49,7 @@ class ContractionAccountant(Accountant):
         counts; a constant of 0 removes all dependence on the start.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
-    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+    assumptions : frozenset of Assumption, default {FLOAT_CHAIN, TRUSTED_SENSITIVITY}
         Assumptions of the guarantee.
 
     Raises
@@ -76,7 +76,7 @@ class ContractionAccountant(Accountant):
     noise_stds: tuple[float, ...]
     constants: tuple[float, ...] = ()
     relation: Relation = AddRemove()
-    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
+    assumptions: frozenset[Assumption] = frozenset({Assumption.FLOAT_CHAIN, Assumption.TRUSTED_SENSITIVITY})
 
     def __post_init__(self) -> None:
         set_fields(self, relation=related(self.relation), sensitivity=positive(sensitivity=self.sensitivity))
@@ -131,15 +131,20 @@ def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tu
     """The account of further noisy steps after Gaussian noise or after such steps. Raises TypeError otherwise."""
     match account:
         case GaussianAccountant(sensitivity=sensitivity, noise_std=first):
+            # The steps are computed with floats, also after noise that is drawn exactly.
             start = ContractionAccountant(
-                sensitivity=sensitivity, noise_stds=(first,), relation=account.relation, assumptions=account.assumptions
+                sensitivity=sensitivity,
+                noise_stds=(first,),
+                relation=account.relation,
+                assumptions=account.assumptions - {Assumption.IDEAL_REALS} | {Assumption.FLOAT_CHAIN},
             )
             return contracted(start, noise_stds, constants)
         case ContractionAccountant():
             longer = (*account.noise_stds, *noise_stds), (*account.constants, *constants)
             return replace(account, noise_stds=longer[0], constants=longer[1])
         case Composed(entries=entries):
-            return replace(account, entries=tuple((contracted(a, noise_stds, constants), k) for a, k in entries))
+            further = tuple((contracted(a, noise_stds, constants), k) for a, k in entries)
+            return replace(account, entries=further, assumptions=account.assumptions - {Assumption.IDEAL_REALS})
     raise TypeError(
         f"base must be Gaussian noise or noisy contractions after Gaussian noise, got {type(account).__name__}"
     )

@@ -5,9 +5,13 @@ from functools import singledispatch
 
 import numpy as np
 
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountant
+
+# The first noise was rounded before the second one was added: the sum is not the rounded sum of real numbers.
+_IDEAL = frozenset({Assumption.IDEAL_REALS})
 
 
 @singledispatch
@@ -26,7 +30,9 @@ def noise_after(account: Accountant, noise: float, *, coordinates: int = 1) -> A
 @noise_after.register
 def _(account: GaussianAccountant, noise: float, *, coordinates: int = 1) -> GaussianAccountant:
     del coordinates
-    return replace(account, noise_std=float(np.hypot(account.noise_std, noise)))
+    return replace(
+        account, noise_std=float(np.hypot(account.noise_std, noise)), assumptions=account.assumptions | _IDEAL
+    )
 
 
 @noise_after.register
@@ -37,11 +43,11 @@ def _(account: LaplaceAccountant, noise: float, *, coordinates: int = 1) -> Lapl
         further_scale=noise,
         coordinates=coordinates,
         relation=account.relation,
-        assumptions=account.assumptions,
+        assumptions=account.assumptions | _IDEAL,
     )
 
 
 @noise_after.register
 def _(account: Composed, noise: float, *, coordinates: int = 1) -> Composed:
     entries = tuple((noise_after(each, noise, coordinates=coordinates), times) for each, times in account.entries)
-    return replace(account, entries=entries)
+    return replace(account, entries=entries, assumptions=account.assumptions | _IDEAL)

@@ -48,7 +48,7 @@ class HiddenStateAccountant(Accountant):
         Diameter of a convex set onto which every step projects, > 0, in units of the state; +inf without projections.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
-    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+    assumptions : frozenset of Assumption, default {FLOAT_CHAIN, TRUSTED_SENSITIVITY}
         Assumptions of the guarantee.
 
     Raises
@@ -77,7 +77,7 @@ class HiddenStateAccountant(Accountant):
     constants: tuple[float, ...]
     diameter: float = np.inf
     relation: Relation = AddRemove()
-    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
+    assumptions: frozenset[Assumption] = frozenset({Assumption.FLOAT_CHAIN, Assumption.TRUSTED_SENSITIVITY})
 
     def __post_init__(self) -> None:
         set_fields(self, relation=related(self.relation), diameter=number(diameter=self.diameter))

@@ -17,7 +17,7 @@ LARGEST_STEP = 2.0**55  # largest ratio of scale to pitch: an index below 2^55 *
 _LONGEST = 100  # largest whole part of an exponential that the kernels handle; beyond with probability e^-100
 _MARGIN = 2.0**-36  # above the rounding error of every floating-point number compared (step 4)
 _ONE, _LOW32 = np.uint64(1), np.uint64(0xFFFFFFFF)
-_32, _63, _64 = np.uint64(32), np.uint64(63), np.uint64(64)
+_32, _63, _64, _128 = np.uint64(32), np.uint64(63), np.uint64(64), np.uint64(128)
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 State = tuple[int, int, int]
@@ -61,50 +61,62 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @compiled
-def _shifted(upper: Any, lower: Any, shift: Any, half: bool) -> Any:
-    """floor(T / 2^shift), or floor(T / 2^shift + 1/2) if `half`, for T = upper 2^64 + lower < 2^124, 0 < shift."""
-    if shift >= np.uint64(125):
-        return np.uint64(0)
-    if half:
-        if shift > _64:
-            upper += _ONE << (shift - _ONE - _64)
-        else:
-            moved = lower + (_ONE << (shift - _ONE))
-            if moved < lower:
-                upper += _ONE
-            lower = moved
+def _split(upper: Any, lower: Any, shift: Any, filled: bool) -> tuple[Any, Any]:
+    """The whole part and the first 64 fractional bits of T / 2^shift, for T = upper 2^64 + lower < 2^124, 0 < shift.
+
+    Bits that a small shift leaves free are ones if `filled`, else zeros.
+    """
     if shift < _64:
-        return (upper << (_64 - shift)) | (lower >> shift)
-    return upper >> (shift - _64)
+        free = _64 - shift
+        rest = (_ONE << free) - _ONE if filled else np.uint64(0)
+        return (upper << free) | (lower >> shift), (lower << free) | rest
+    if shift >= _128:
+        over = shift - _128
+        return np.uint64(0), (upper >> over if over < _64 else np.uint64(0))
+    if shift == _64:
+        return upper, lower
+    over = shift - _64
+    return upper >> over, (upper << (_64 - over)) | (lower >> over)
 
 
 @compiled
-def _cell(mantissa: Any, shift: Any, whole: int, word: Any, spare: Any, half: bool) -> tuple[bool, Any]:
-    """Whether floor(c (whole + U) [+ 1/2]) is certain for c = mantissa 2^(64 - shift), and the value at the lower end.
+def _cell(mantissa: Any, shift: Any, whole: int, word: Any, spare: Any, offset: Any, slack: Any) -> tuple[bool, Any]:
+    """Whether floor(c (whole + U) + f) is certain for c = mantissa 2^(64 - shift), and the value at the lower end.
 
-    U is known by its first word: it lies in [word, word + 1) / 2^(64 - spare). Step 2.
+    U is known by its first word: it lies in [word, word + 1] / 2^(64 - spare). f lies in [offset, offset + slack] /
+    2^64. Step 2.
     """
     carried = mantissa * np.uint64(whole)
     first = word << spare
     upper, lower = _product(mantissa, first)
-    low = _shifted(carried + upper, lower, shift, half)
+    low, rest = _split(carried + upper, lower, shift, False)
+    if rest + offset < rest:
+        low += _ONE
     upper, lower = _product(mantissa, first + ((_ONE << spare) - _ONE))
     last = lower + (mantissa - _ONE)
     if last < lower:
         upper += _ONE
-    return low == _shifted(carried + upper, last, shift, half), np.int64(low)
+    high, rest = _split(carried + upper, last, shift, True)
+    moved = rest + offset
+    if moved < rest or moved + slack < moved:
+        high += _ONE
+    return low == high, np.int64(low)
 
 
 @compiled
 def rounded_laplace(
-    mantissa: Any, shift: Any, half: bool, words: Words, at: int, spare: Any, out: Integers, start: int
+    mantissa: Any, shift: Any, offsets: Words, words: Words, at: int, spare: Any, out: Integers, start: int
 ) -> State:
-    """Fill `out` with a sign times floor(c E [+ 1/2]), E standard exponential, c = mantissa 2^(64 - shift).
+    """Fill `out` with floor(f +- c E), E standard exponential, c = mantissa 2^(64 - shift), f from `offsets`.
 
-    Without `half` the draw is discrete Laplace: a zero with a negative sign is drawn again (step 3).
+    The first 64 bits of f are given for each draw, or once for all. Without any, the draw is discrete Laplace: a sign
+    times floor(c E), and a zero with a negative sign is drawn again (step 3).
     """
+    discrete, each = len(offsets) == 0, len(offsets) > 1
+    slack = np.uint64(0) if discrete else _ONE
     for i in range(start, len(out)):
         begin = at
+        offset = np.uint64(0) if discrete else offsets[i if each else 0]
         while True:
             if at >= len(words):
                 return i, begin, MORE_WORDS
@@ -112,10 +124,11 @@ def rounded_laplace(
             status, whole, word, at = _exponential(words, at + 1, spare)
             if status != DONE:
                 return i, begin, status
-            certain, size = _cell(mantissa, shift, whole, word, spare, half)
+            side = ~offset if negative and not discrete else offset
+            certain, size = _cell(mantissa, shift, whole, word, spare, side, slack)
             if not certain:
                 return i, begin, UNDECIDED
-            if half or size != 0 or not negative:
+            if not discrete or size != 0 or not negative:
                 break
         out[i] = -size if negative else size
     return len(out), at, DONE
@@ -123,12 +136,21 @@ def rounded_laplace(
 
 @compiled
 def rounded_gaussian(
-    mantissa: Any, shift: Any, words: Words, at: int, spare: Any, out: Integers, start: int, unit: float
+    mantissa: Any,
+    shift: Any,
+    offsets: Words,
+    words: Words,
+    at: int,
+    spare: Any,
+    out: Integers,
+    start: int,
+    unit: float,
 ) -> State:
-    """Fill `out` with a sign times floor(c X + 1/2), X half-normal, c = mantissa 2^(64 - shift); unit is 2^-(64-spare).
+    """Fill `out` with floor(f +- c X), X half-normal, c = mantissa 2^(64 - shift); unit is 2^-(64 - spare).
 
     X is a standard exponential E that is accepted if another one exceeds (E - 1)^2 / 2 (step 4).
     """
+    each = len(offsets) > 1
     for i in range(start, len(out)):
         begin = at
         while True:
@@ -147,13 +169,15 @@ def rounded_gaussian(
                 break
             if not other + unit < 0.5 * near * near - _MARGIN:
                 return i, begin, UNDECIDED
-        certain, size = _cell(mantissa, shift, whole, word, spare, True)
-        if not certain:
-            return i, begin, UNDECIDED
         if at >= len(words):
             return i, begin, MORE_WORDS
-        out[i] = -size if (words[at] >> _63) == _ONE else size
+        negative = (words[at] >> _63) == _ONE
         at += 1
+        offset = offsets[i if each else 0]
+        certain, size = _cell(mantissa, shift, whole, word, spare, ~offset if negative else offset, _ONE)
+        if not certain:
+            return i, begin, UNDECIDED
+        out[i] = -size if negative else size
     return len(out), at, DONE
 
 
@@ -174,11 +198,11 @@ def discrete_gaussian(
 
     A proposal Y is accepted if a standard exponential exceeds (|Y| / s - s / t)^2 / 2; ratio is s / t (step 5).
     """
-    place = np.empty(1, np.int64)
+    place, offsets = np.empty(1, np.int64), np.empty(0, np.uint64)
     for i in range(start, len(out)):
         begin = at
         while True:
-            done, at, status = rounded_laplace(proposal, shift, False, words, at, spare, place, 0)
+            done, at, status = rounded_laplace(proposal, shift, offsets, words, at, spare, place, 0)
             if done == 0:
                 return i, begin, status
             status, whole, word, at = _exponential(words, at, spare)

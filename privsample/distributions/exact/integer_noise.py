@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import finite, nonnegative_integer, positive
+from privsample._checks import FloatArray, finite, nonnegative_integer, positive
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.integer_reference import Reference
 from privsample.distributions.exact.words import random_words
@@ -22,6 +22,7 @@ Integers = NDArray[Any]
 Kernel = Callable[..., tuple[int, int, int]]
 _WORD_BITS = 64  # digits of a uniform in a word; the tests shorten it, so that many draws are left undecided
 _LARGEST_STEP = 2**55  # of the kernels: beyond it indices may exceed 64 bits
+_LARGEST_BASE = 2.0**61  # indices of centers whose sums with those of noise fit in 64 bits
 _SPARE_WORDS = 64
 _MOST_WORDS = 1 << 20  # fetched at a time
 
@@ -43,11 +44,29 @@ def discrete_laplace(scale: float | Fraction, size: int, rng: np.random.Generato
     numpy.ndarray
         The draws, shape (size,): int64, or Python integers where 64 bits could be too few (scale >= 2^55).
     """
-    return _laplace(_rational(scale=scale), size, rng, half=False)
+    factor, size = _rational(scale=scale), nonnegative_integer(size=size)
+
+    def by_reference(source: Reference, _: int) -> int:
+        return source.discrete_laplace(factor)
+
+    if (parts := _parts(factor)) is None:
+        return _by_reference(by_reference, size, rng)
+    from privsample.distributions.exact.integer_kernels import rounded_laplace as kernel
+
+    none = np.empty(0, dtype=np.uint64)
+    return _filled(
+        lambda words, at, spare, out, start: kernel(*parts, none, words, at, spare, out, start),
+        by_reference,
+        np.empty(size, dtype=np.int64),
+        rng,
+        words_each=10,
+    )
 
 
-def rounded_laplace(scale: float | Fraction, grid: Grid, size: int, rng: np.random.Generator) -> Integers:
-    """The indices of Laplace variates rounded to a grid: round(Z / pitch), with Z exactly Laplace.
+def rounded_laplace(
+    scale: float | Fraction, grid: Grid, size: int, rng: np.random.Generator, *, around: FloatArray | float = 0.0
+) -> Integers:
+    """The indices of Laplace variates rounded to a grid: round((x + Z) / pitch), with Z exactly Laplace.
 
     Parameters
     ----------
@@ -59,17 +78,39 @@ def rounded_laplace(scale: float | Fraction, grid: Grid, size: int, rng: np.rand
         Number of draws, >= 0.
     rng : numpy.random.Generator
         Source of the random words.
+    around : float or array of shape (size,), default 0
+        The finite number x to which each variate is added, without rounding the sum; a float is the exact dyadic number
+        that it is.
 
     Returns
     -------
     numpy.ndarray
-        The indices, shape (size,): int64, or Python integers where scale / pitch >= 2^55.
+        The indices, shape (size,): int64, or Python integers where 64 bits could be too few.
     """
-    return _laplace(_rational(scale=scale) / Fraction(grid.pitch), size, rng, half=True)
+    factor, centers = _rational(scale=scale) / Fraction(grid.pitch), _Centers(around, grid, size)
+
+    def by_reference(source: Reference, draw: int) -> int:
+        return source.laplace(factor, centers.offset(draw))
+
+    if (parts := _parts(factor)) is None:
+        return centers.plus(_by_reference(by_reference, size, rng))
+    from privsample.distributions.exact.integer_kernels import rounded_laplace as kernel
+
+    return centers.plus(
+        _filled(
+            lambda words, at, spare, out, start: kernel(*parts, centers.words, words, at, spare, out, start),
+            by_reference,
+            np.empty(size, dtype=np.int64),
+            rng,
+            words_each=6,
+        )
+    )
 
 
-def rounded_gaussian(noise_std: float | Fraction, grid: Grid, size: int, rng: np.random.Generator) -> Integers:
-    """The indices of normal variates rounded to a grid: round(Z / pitch), with Z exactly N(0, noise_std^2).
+def rounded_gaussian(
+    noise_std: float | Fraction, grid: Grid, size: int, rng: np.random.Generator, *, around: FloatArray | float = 0.0
+) -> Integers:
+    """The indices of normal variates rounded to a grid: round((x + Z) / pitch), with Z exactly N(0, noise_std^2).
 
     Parameters
     ----------
@@ -81,25 +122,33 @@ def rounded_gaussian(noise_std: float | Fraction, grid: Grid, size: int, rng: np
         Number of draws, >= 0.
     rng : numpy.random.Generator
         Source of the random words.
+    around : float or array of shape (size,), default 0
+        The finite number x to which each variate is added, without rounding the sum; a float is the exact dyadic number
+        that it is.
 
     Returns
     -------
     numpy.ndarray
-        The indices, shape (size,): int64, or Python integers where noise_std / pitch >= 2^55.
+        The indices, shape (size,): int64, or Python integers where 64 bits could be too few.
     """
-    factor = _rational(noise_std=noise_std) / Fraction(grid.pitch)
-    if (parts := _parts(factor)) is None:
-        return _by_reference(lambda source: source.gaussian(factor), size, rng)
-    from privsample.distributions.exact import integer_kernels as kernels
+    factor, centers = _rational(noise_std=noise_std) / Fraction(grid.pitch), _Centers(around, grid, size)
 
-    return _filled(
-        lambda words, at, spare, out, start: kernels.rounded_gaussian(
-            *parts, words, at, spare, out, start, 2.0**-_WORD_BITS
-        ),
-        lambda source: source.gaussian(factor),
-        np.empty(nonnegative_integer(size=size), dtype=np.int64),
-        rng,
-        words_each=14,
+    def by_reference(source: Reference, draw: int) -> int:
+        return source.gaussian(factor, centers.offset(draw))
+
+    if (parts := _parts(factor)) is None:
+        return centers.plus(_by_reference(by_reference, size, rng))
+    from privsample.distributions.exact.integer_kernels import rounded_gaussian as kernel
+
+    unit = 2.0**-_WORD_BITS
+    return centers.plus(
+        _filled(
+            lambda words, at, spare, out, start: kernel(*parts, centers.words, words, at, spare, out, start, unit),
+            by_reference,
+            np.empty(size, dtype=np.int64),
+            rng,
+            words_each=14,
+        )
     )
 
 
@@ -124,14 +173,14 @@ def discrete_gaussian(noise_std: float | Fraction, size: int, rng: np.random.Gen
     scale = exact.numerator // exact.denominator + 1
     near = float(exact)
     if Fraction(near) != exact or scale > 2**53 or (parts := _parts(Fraction(scale))) is None:
-        return _by_reference(lambda source: source.discrete_gaussian(exact), size, rng)
+        return _by_reference(lambda source, _: source.discrete_gaussian(exact), size, rng)
     from privsample.distributions.exact import integer_kernels as kernels
 
     return _filled(
         lambda words, at, spare, out, start: kernels.discrete_gaussian(
             near, *parts, near / scale, words, at, spare, out, start, 2.0**-_WORD_BITS
         ),
-        lambda source: source.discrete_gaussian(exact),
+        lambda source, _: source.discrete_gaussian(exact),
         np.empty(nonnegative_integer(size=size), dtype=np.int64),
         rng,
         words_each=16,
@@ -171,26 +220,47 @@ def bernoulli_exp(gamma: float | Fraction, size: int, rng: np.random.Generator) 
 
     return _filled(
         lambda words, at, spare, out, start: kernels.bernoulli_exp(whole, leading, words, at, spare, out, start),
-        lambda source: source.bernoulli_exp(exact),
+        lambda source, _: source.bernoulli_exp(exact),
         np.empty(nonnegative_integer(size=size), dtype=np.bool_),
         rng,
         words_each=5,
     )
 
 
-def _laplace(factor: Fraction, size: int, rng: np.random.Generator, *, half: bool) -> Integers:
-    """A sign times floor(factor E [+ 1/2]), with E standard exponential."""
-    if (parts := _parts(factor)) is None:
-        return _by_reference(lambda source: source.laplace(factor, half=half), size, rng)
-    from privsample.distributions.exact import integer_kernels as kernels
+class _Centers:
+    """The numbers around which noise is rounded: x / pitch + 1/2 is an integer base plus an offset in [0, 1).
 
-    return _filled(
-        lambda words, at, spare, out, start: kernels.rounded_laplace(*parts, half, words, at, spare, out, start),
-        lambda source: source.laplace(factor, half=half),
-        np.empty(nonnegative_integer(size=size), dtype=np.int64),
-        rng,
-        words_each=6 if half else 10,
-    )
+    `words` holds the first 64 bits of the offsets, one for all draws or one for each.
+    """
+
+    def __init__(self, around: FloatArray | float, grid: Grid, size: int) -> None:
+        values = np.atleast_1d(np.asarray(around, dtype=np.float64))
+        if not np.isfinite(values).all() or values.shape not in ((1,), (nonnegative_integer(size=size),)):
+            raise ValueError(f"around must be finite numbers, one or {size}, got an array of shape {values.shape}")
+        self._values, self._pitch = values, Fraction(grid.pitch)
+        with np.errstate(over="ignore"):
+            steps = np.ldexp(values, -grid.exponent)
+        ordinary = np.where(np.abs(steps) < _LARGEST_BASE, steps, 0.0)
+        base = np.rint(ordinary)
+        rest = ordinary - base  # exact, in [-1/2, 1/2]
+        base, rest = np.where(rest == 0.5, base + 1, base), np.where(rest == 0.5, -0.5, rest)
+        # Adding 2^63 modulo 2^64 adds 1/2 modulo 1.
+        self.words = np.floor(np.ldexp(rest, 64)).astype(np.int64).view(np.uint64) + np.uint64(2**63)
+        if (np.abs(steps) < _LARGEST_BASE).all() and (np.ldexp(steps, grid.exponent) == values).all():
+            self._base: Integers = base.astype(np.int64)
+            return
+        exact = [Fraction(value) / self._pitch + Fraction(1, 2) for value in values.tolist()]
+        self._base = np.array([math.floor(number) for number in exact], dtype=object)
+        self.words = np.array([math.floor(number % 1 * 2**64) for number in exact], dtype=np.uint64)
+
+    def offset(self, draw: int) -> Fraction:
+        """The exact offset of a draw."""
+        value = self._values[draw if len(self._values) > 1 else 0]
+        return (Fraction(float(value)) / self._pitch + Fraction(1, 2)) % 1
+
+    def plus(self, drawn: Integers) -> Integers:
+        """The draws relative to the bases as indices of the grid."""
+        return drawn + self._base
 
 
 def _rational(**named: float | Fraction) -> Fraction:
@@ -216,12 +286,12 @@ def _parts(factor: Fraction) -> tuple[Any, Any] | None:
     return np.uint64(mantissa), np.uint64(64 - exponent)
 
 
-def _by_reference(draw: Callable[[Reference], int], size: int, rng: np.random.Generator) -> Integers:
+def _by_reference(draw: Callable[[Reference, int], int], size: int, rng: np.random.Generator) -> Integers:
     """Draws in Python integers, for scales beyond 64 bits."""
     source = Reference(_Source(rng, _SPARE_WORDS).word, _WORD_BITS)
     drawn = np.empty(nonnegative_integer(size=size), dtype=object)
     for i in range(len(drawn)):
-        drawn[i] = draw(source)
+        drawn[i] = draw(source, i)
     return drawn
 
 
@@ -246,7 +316,7 @@ class _Source:
 
 def _filled(
     kernel: Kernel,
-    reference: Callable[[Reference], int],
+    reference: Callable[[Reference, int], int],
     out: NDArray[Any],
     rng: np.random.Generator,
     *,
@@ -265,6 +335,6 @@ def _filled(
         if status == MORE_WORDS:
             source.more(needed(len(out) - done))
         elif status == UNDECIDED:
-            out[done] = reference(exact)
+            out[done] = reference(exact, done)
             done += 1
     return out

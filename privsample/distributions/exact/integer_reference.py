@@ -82,21 +82,25 @@ class Reference:
             whole += 1
         return whole, fraction
 
-    def cell(self, factor: Fraction, whole: int, fraction: Uniform, *, half: bool) -> int:
-        """floor(factor (whole + fraction)), with 1/2 added before if `half` (step 2)."""
-        shift = Fraction(1, 2) if half else Fraction(0)
+    def cell(self, factor: Fraction, whole: int, fraction: Uniform, offset: Fraction) -> int:
+        """floor(offset + factor (whole + fraction)) for a factor of any sign (step 2)."""
         while True:
-            low = math.floor(factor * (whole + fraction.low) + shift)
-            if low == math.ceil(factor * (whole + fraction.high) + shift) - 1:
-                return low
+            low, high = sorted((offset + factor * (whole + fraction.low), offset + factor * (whole + fraction.high)))
+            if math.floor(low) == math.ceil(high) - 1:
+                return math.floor(low)
             fraction.refine()
 
-    def laplace(self, factor: Fraction, *, half: bool) -> int:
-        """A sign times floor(factor E [+ 1/2]); without `half`, a negative zero is drawn again (step 3)."""
+    def laplace(self, factor: Fraction, offset: Fraction = Fraction(1, 2)) -> int:
+        """floor(offset +- factor E), E standard exponential: the rounded Laplace variate for 1/2 (step 3)."""
+        sign = -1 if self._negative() else 1
+        return self.cell(sign * factor, *self.exponential(), offset)
+
+    def discrete_laplace(self, scale: Fraction) -> int:
+        """A sign times floor(scale E); a negative zero is drawn again (step 3)."""
         while True:
             negative = self._negative()
-            size = self.cell(factor, *self.exponential(), half=half)
-            if half or size or not negative:
+            size = self.cell(scale, *self.exponential(), Fraction(0))
+            if size or not negative:
                 return -size if negative else size
 
     def _exceeds(self, cost: Fraction) -> bool:
@@ -109,14 +113,14 @@ class Reference:
                 return False
             fraction.refine()
 
-    def gaussian(self, factor: Fraction) -> int:
-        """A sign times floor(factor X + 1/2), X half-normal (step 4)."""
+    def gaussian(self, factor: Fraction, offset: Fraction = Fraction(1, 2)) -> int:
+        """floor(offset +- factor X), X half-normal: the rounded normal variate for 1/2 (step 4)."""
         while True:
             whole, fraction = self.exponential()
             other, part = self.exponential()
             if self._accepted(whole, fraction, other, part):
-                size = self.cell(factor, whole, fraction, half=True)
-                return -size if self._negative() else size
+                sign = -1 if self._negative() else 1
+                return self.cell(sign * factor, whole, fraction, offset)
 
     @staticmethod
     def _accepted(whole: int, fraction: Uniform, other: int, part: Uniform) -> bool:
@@ -134,7 +138,7 @@ class Reference:
         """A discrete Gaussian draw by rejection (Canonne, Kamath and Steinke 2020; step 5)."""
         scale = Fraction(math.floor(noise_std) + 1)
         while True:
-            found = self.laplace(scale, half=False)
+            found = self.discrete_laplace(scale)
             if self._exceeds((abs(found) / noise_std - noise_std / scale) ** 2 / 2):
                 return found
 

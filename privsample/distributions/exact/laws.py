@@ -1,11 +1,11 @@
 """Random real numbers with exactly the distribution that is named, as enclosures that can be refined."""
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, enclose, flint
-from privsample.distributions.exact.lazy import LazyMap, LazyReal, LazyUniform, decide, less
+from privsample.distributions.exact.gammas import check_shape, gamma_sampler
+from privsample.distributions.exact.lazy import LazyMap, LazyReal, LazyUniform
 from privsample.distributions.exact.words import WordStream
 
 
@@ -27,7 +27,12 @@ def normal(words: WordStream) -> LazyReal:
     A fair sign times the quantile sqrt(2) erfcinv(U) of the half-normal distribution (exact_draws.md, step 4).
     Kind: exact.
     """
-    return LazyMap(_half_normal(words.word() & 1), LazyUniform(words))
+    return half_normal(words.word() & 1, LazyUniform(words))
+
+
+def half_normal(negative: int, uniform: LazyReal) -> LazyReal:
+    """The normal number of this sign that stands for a uniform number."""
+    return LazyMap(_below if negative else _above, uniform)
 
 
 def exponential(words: WordStream) -> LazyReal:
@@ -90,36 +95,13 @@ def gamma(shape: Rational, words: WordStream) -> LazyReal:
     """
     shape = check_shape(shape=shape)
     if shape < 1:
-        boosted, uniform = gamma(shape + 1, words), LazyUniform(words)
         inverse = 1 / shape
-        return LazyMap(lambda ball, share: ball * (share.log() * enclose(inverse)).exp(), boosted, uniform)
-    while True:
-        number, accepted = gamma_proposal(shape, normal(words), LazyUniform(words))
-        if decide(accepted):
-            return number
-
-
-def gamma_proposal(
-    shape: Fraction, standard: LazyReal, uniform: LazyReal
-) -> tuple[LazyReal, Callable[[int], bool | None]]:
-    """The proposal of Marsaglia and Tsang for shape >= 1, and the test that accepts it (exact_draws.md, step 5)."""
-    third = shape - Fraction(1, 3)
-
-    def root(ball: Any) -> Any:
-        """1 + Z / (3 sqrt(d)), the cube of which is the proposal over d = shape - 1/3."""
-        return 1 + ball / (3 * enclose(third).sqrt())
-
-    def accepted(bits: int) -> bool | None:
-        ball = standard.ball(bits)
-        base = root(ball)
-        if not base > 0:
-            return False if base <= 0 else None
-        cube = base * base * base
-        # log of target over hat; d (1 - v + log v) + z^2 / 2 <= 0 for every z: the hat is above the target.
-        gain = ball * ball / 2 + enclose(third) * (1 - cube + 3 * base.log())
-        return less(uniform.ball(bits).log(), gain)
-
-    return LazyMap(lambda ball: enclose(third) * root(ball) ** 3, standard), accepted
+        return LazyMap(
+            lambda ball, share: ball * (share.log() * enclose(inverse)).exp(),
+            gamma_sampler(shape + 1).draw(words),
+            LazyUniform(words),
+        )
+    return gamma_sampler(shape).draw(words)
 
 
 def inverse_gamma(shape: Rational, words: WordStream) -> LazyReal:
@@ -203,22 +185,6 @@ def dirichlet(alphas: Sequence[Rational], words: WordStream) -> list[LazyReal]:
     parts = [gamma(alpha, words) for alpha in alphas]
     total = LazyMap(lambda *balls: sum(balls[1:], balls[0]), *parts)
     return [LazyMap(lambda ball, whole: ball / whole, part, total) for part in parts]
-
-
-def check_shape(**named: Rational) -> Fraction:
-    """A shape parameter as an exact fraction in (0, 2^200]."""
-    ((name, shape),) = named.items()
-    if not 0 < shape <= LARGEST_SHAPE:
-        raise ValueError(f"{name} must be > 0 and at most 2^200 for exact draws, got {float(shape):g}")
-    return Fraction(shape)
-
-
-LARGEST_SHAPE = 2**200
-
-
-def _half_normal(negative: int) -> Callable[[Any], Any]:
-    """The map from a uniform number to a normal number with this sign."""
-    return _below if negative else _above
 
 
 def _above(ball: Any) -> Any:

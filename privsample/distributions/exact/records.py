@@ -15,8 +15,16 @@ from privsample._checks import FloatArray
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 
+_STEPS = 40  # the default pitch is 2^-40 of the width of the bounds
 _LARGEST_SUM = 2**62  # sums of smaller absolute values fit in 64 bits
+_BLOCK = 1 << 16  # records whose arrays stay in the processor's cache
+_ORDINARY = 1000  # exponents of powers of two that are normal doubles
 _MOST_STEPS = 2**53  # across the bounds: the index of a record, counted from the lower bound, is an exact double
+
+
+def default_pitch(scale: float) -> float:
+    """The power of two at or below a public scale, times 2^-40; the smallest double where that is smaller still."""
+    return math.ldexp(1.0, max(math.frexp(scale)[1] - 1 - _STEPS, -1074))
 
 
 def record_grid(domain: Domain, grid: float | None = None) -> Grid:
@@ -42,17 +50,17 @@ def record_grid(domain: Domain, grid: float | None = None) -> Grid:
     if domain.integer_valued:
         return integer_grid(grid)
     width = domain.high - domain.low
-    found = Grid.of_scale(width, grid=grid)
+    found = Grid(pitch=default_pitch(width) if grid is None else grid)
     first, last = _ends(domain, found)
     if not first < last:
         raise ValueError(
-            f"grid must have at least two points from {domain.low:g} to {domain.high:g}, got the pitch {found.pitch!r}: "
-            f"use a smaller power of two, such as {Grid.of_scale(width).pitch!r}"
+            f"grid must have at least two points from {domain.low:g} to {domain.high:g}, got the pitch "
+            f"{found.pitch!r}: use a smaller power of two, such as {default_pitch(width)!r}"
         )
     if not last - first <= _MOST_STEPS:
         raise ValueError(
             f"grid must be at least 2^-53 of the width {width:g} of the bounds, got the pitch {found.pitch!r}: finer "
-            f"points are no doubles; use a larger power of two, such as {Grid.of_scale(width).pitch!r}"
+            f"points are no doubles; use a larger power of two, such as {default_pitch(width)!r}"
         )
     return found
 
@@ -88,35 +96,40 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
     cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
     if domain.integer_valued:
         return Fraction(integer_sum(cleaned))
-    points = grid or record_grid(domain)
-    first, last = _ends(domain, points)
+    grid = grid or record_grid(domain)
+    first, last = _ends(domain, grid)
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
-    indices = np.clip(np.rint(np.ldexp(cleaned, -points.exponent)), low, float(last))
-    # Both are integers at most 2^53 apart, so that their difference is an exact double.
-    return (integer_sum(indices - low) + first * len(cleaned)) * Fraction(points.pitch)
+    total = first * len(cleaned)
+    for start in range(0, len(cleaned), _BLOCK):
+        indices = np.clip(np.rint(_steps(cleaned[start : start + _BLOCK], grid)), low, float(last))
+        total += integer_sum(indices - low)  # exact doubles: the difference of integers at most 2^53 apart
+    return total * Fraction(grid.pitch)
 
 
 def row_indices(rows: FloatArray, grid: Grid) -> FloatArray:
     """The indices of rows rounded towards 0, entry by entry: no row becomes longer."""
-    return np.trunc(np.ldexp(rows, -grid.exponent))
+    return np.trunc(_steps(rows, grid))
+
+
+def _steps(numbers: FloatArray, grid: Grid) -> FloatArray:
+    """Numbers over the pitch: exact, except next to 0, where they are rounded to 0 in any case."""
+    if abs(grid.exponent) < _ORDINARY:
+        return numbers * 2.0**-grid.exponent  # the same as ldexp, and faster
+    return np.ldexp(numbers, -grid.exponent)
 
 
 def integer_sum(numbers: FloatArray) -> int:
-    """The exact sum of whole numbers that doubles hold."""
-    return integer_sums(numbers[:, None])[0]
+    """The exact sum of whole numbers that doubles hold, of shape (k,)."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if not largest < _LARGEST_SUM:
+        return sum(int(number) for number in numbers.tolist())
+    block = max(_LARGEST_SUM // max(int(largest), 1), 1)
+    return sum(int(numbers[start : start + block].astype(np.int64).sum()) for start in range(0, len(numbers), block))
 
 
 def integer_sums(rows: FloatArray) -> tuple[int, ...]:
     """The exact sums of the columns of whole numbers that doubles hold."""
-    largest = float(np.abs(rows).max(initial=0.0))
-    totals = [0] * rows.shape[1]
-    if not largest < _LARGEST_SUM:
-        return tuple(sum(int(number) for number in column) for column in rows.T.tolist())
-    block = max(_LARGEST_SUM // max(int(largest), 1), 1)
-    for start in range(0, len(rows), block):
-        part = rows[start : start + block].astype(np.int64).sum(axis=0)
-        totals = [total + int(number) for total, number in zip(totals, part, strict=True)]
-    return tuple(totals)
+    return tuple(integer_sum(column) for column in np.ascontiguousarray(rows.T))
 
 
 def points(indices: NDArray[Any], grid: Grid) -> FloatArray:

@@ -14,11 +14,11 @@ from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.exact.records import exact_sum, integer_grid, integer_sums, record_grid
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity

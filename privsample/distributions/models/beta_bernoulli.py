@@ -10,13 +10,13 @@ import numpy as np
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
-from privsample.distributions.parametric.rational import ExactStatistic, RationalBeta
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShifts
 

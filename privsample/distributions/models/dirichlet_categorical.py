@@ -12,6 +12,7 @@ from privsample._data import category_names, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDirichlet
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
@@ -20,7 +21,6 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDirichlet
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShift, BetaShifts, Shift
 from privsample.distributions.record_sensitivity import ONE_HOT, RecordSensitivity

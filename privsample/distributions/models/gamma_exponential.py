@@ -12,13 +12,13 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.moments import NUMPY, exponential_moments
 from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalGamma
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
-from privsample.distributions.parametric.rational import ExactStatistic, RationalGamma
 from privsample.distributions.posterior_shifts import GammaRateShift
 
 

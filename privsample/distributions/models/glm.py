@@ -6,6 +6,7 @@ Proofs are in docs/notes/glm.md.
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, special
 
 from privsample._checks import FloatArray
@@ -14,7 +15,8 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.models.rejection_envelope import RejectionEnvelope
 
 _CELLS = 1 << 21  # records times proposals held at once
-_STEPS = 100
+CONSTANT_STEPS = 40  # Newton steps in constant time; 35 were needed in the worst of the cases of glm.md, section 5
+_MOST_STEPS = 2000
 
 
 @frozen_value
@@ -47,25 +49,22 @@ class LogisticPosteriorDensity:
         chance = special.expit(self.rows @ point)
         return np.asarray(self.weight * (self.rows.T * (chance * (1.0 - chance))) @ self.rows)
 
-    def near_mode(self) -> FloatArray:
-        """An approximate mode, by Newton's method with step halving.
+    def near_mode(self, *, tolerance: float = 1e-6, least_steps: int = 0) -> FloatArray:
+        """A point where the gradient is at most `tolerance` in norm, by at least `least_steps` Newton steps.
 
-        The sampler is exact for any point; its acceptance rate is largest at the mode.
+        A step of length t times Newton's, t = log(1 + d)/d with d the largest norm of a row times the length of
+        Newton's step, lowers U without a search along the line, because the third derivative of U is bounded by that
+        norm times the second (Sun and Tran-Dinh 2019). The sampler is exact for any point; it accepts most at the mode.
         """
-        point = np.zeros(self.rows.shape[1])
-        identity = np.eye(len(point))
-        for _ in range(_STEPS):
+        point, identity = np.zeros(self.rows.shape[1]), np.eye(self.rows.shape[1])
+        reach = float(np.sqrt((self.rows * self.rows).sum(axis=1).max(initial=0.0)))
+        for count in range(_MOST_STEPS):
             slope = self.gradient(point)
+            if count >= least_steps and np.sqrt(slope @ slope) <= tolerance:
+                break
             step = -linalg.solve(identity + self.information(point), slope, assume_a="pos")
-            fall = -float(slope @ step)
-            if fall <= 1e-16 * len(point):
-                break
-            lengths = 0.5 ** np.arange(30)
-            trials = self._energies(point + lengths[:, None] * step)
-            better = np.flatnonzero(trials <= self.energy(point[None])[0] - 1e-4 * lengths * fall)
-            if not len(better):
-                break
-            point = point + lengths[better[0]] * step
+            distance = reach * float(np.sqrt(step @ step))
+            point = point + (np.log1p(distance) / distance if distance else 1.0) * step
         return point
 
     def sample(self, count: int, shells: RejectionEnvelope, rng: np.random.Generator) -> tuple[FloatArray, int]:
@@ -75,19 +74,42 @@ class LogisticPosteriorDensity:
         from the function of shell k is accepted only inside shell k, so accepted points follow the posterior for any
         centre. Raises OSError if the operating system provides no entropy.
         """
-        envelope = _Envelope.around(self, self.near_mode(), shells)
+        envelope = _Envelope.around(self, self.near_mode(tolerance=shells.gradient_tolerance), shells)
         drawn, found, tried, batch = [np.empty((0, self.rows.shape[1]))], 0, 0, 2 * count
         while found < count:
-            batch = max(1, min(batch, _CELLS // max(len(self.rows), 1)))
+            batch = self._at_once(batch)
             accepted, last = draw_with_entropy_check(rng, partial(envelope.accepted, batch, count - found, rng))
             drawn.append(accepted)
             found, tried, batch = found + len(accepted), tried + last, 2 * batch
         return np.concatenate(drawn), tried
 
-    def _energies(self, points: FloatArray) -> FloatArray:
-        """`energy` in blocks that fit in memory."""
-        width = max(1, _CELLS // max(len(self.rows), 1))
-        return np.concatenate([self.energy(points[k : k + width]) for k in range(0, len(points), width)])
+    def sample_in_constant_time(
+        self, count: int, proposals: int, shells: RejectionEnvelope, rng: np.random.Generator
+    ) -> tuple[FloatArray, int]:
+        """The first `count` accepted of a public number of proposals, shape (count, d), and how many were accepted.
+
+        Where too few are accepted, draws from the prior take the missing places (glm.md, section 5). The density is
+        computed at every proposal, so that the number of visits to a record does not depend on the records.
+        """
+        centre = self.near_mode(tolerance=shells.gradient_tolerance, least_steps=CONSTANT_STEPS)
+        slope = self.gradient(centre)
+        if not np.sqrt(slope @ slope) <= shells.gradient_tolerance:  # not known to happen; exact at any centre
+            drawn, _ = self.sample(count, shells, rng)
+            return drawn, count
+        envelope = _Envelope.around(self, centre, shells)
+        drawn = draw_with_entropy_check(rng, lambda: rng.standard_normal((count, self.rows.shape[1])))
+        found, block = 0, self._at_once(proposals)
+        for start in range(0, proposals, block):
+            size = min(block, proposals - start)
+            points, passed = draw_with_entropy_check(rng, partial(envelope.propose, size, rng, every=True))
+            chosen = points[passed][: max(count - found, 0)]
+            drawn[found : found + len(chosen)] = chosen
+            found += int(passed.sum())
+        return drawn, found
+
+    def _at_once(self, proposals: int) -> int:
+        """The number of proposals whose margins fit in memory, at most the given one."""
+        return max(1, min(proposals, _CELLS // max(len(self.rows), 1)))
 
 
 @frozen_value
@@ -135,6 +157,17 @@ class _Envelope:
 
     def accepted(self, proposals: int, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
         """The first `wanted` accepted points at most, among `proposals` proposals, and the number of proposals used."""
+        points, passed = self.propose(proposals, rng)
+        places = np.flatnonzero(passed)[:wanted]
+        return points[places], proposals if len(places) < wanted else int(places[-1]) + 1
+
+    def propose(
+        self, proposals: int, rng: np.random.Generator, *, every: bool = False
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Proposals, shape (proposals, d), and which are accepted, shape (proposals,).
+
+        With `every`, the density is computed also at proposals outside of their shell, which are never accepted.
+        """
         which = rng.choice(len(self.shares), size=proposals, p=self.shares)
         noise = rng.standard_normal((proposals, len(self.centre)))
         steps = np.empty_like(noise)
@@ -143,13 +176,13 @@ class _Envelope:
             steps[mine] = self.means[k] + linalg.solve_triangular(self.roots[k], noise[mine].T, trans="T", lower=True).T
         chance = -rng.standard_exponential(proposals)
         length = np.sqrt((steps * steps).sum(axis=1))
-        inside = np.flatnonzero((length > self.shells.inner[which]) & (length <= self.shells.outer[which]))
-        steps, which = steps[inside], which[inside]
-        bent = ((steps @ self.information) * steps).sum(axis=1) * self.shells.curvature[which]
-        above = self.shells.log_heights[which] - steps @ self.slope
-        above -= 0.5 * (self.shells.tilt[which] * length[inside] ** 2 + bent)
-        points = self.centre + steps
-        density = self.distribution.energy(self.centre[None])[0] - self.distribution.energy(points)
-        passed = np.flatnonzero(chance[inside] <= density - above)[:wanted]
-        used = proposals if len(passed) < wanted else int(inside[passed[-1]]) + 1
-        return points[passed], used
+        inside = (length > self.shells.inner[which]) & (length <= self.shells.outer[which])
+        passed = np.zeros(proposals, dtype=np.bool_)
+        tested = np.arange(proposals) if every else np.flatnonzero(inside)
+        own, shell = steps[tested], which[tested]
+        bent = ((own @ self.information) * own).sum(axis=1) * self.shells.curvature[shell]
+        above = self.shells.log_heights[shell] - own @ self.slope
+        above -= 0.5 * (self.shells.tilt[shell] * length[tested] ** 2 + bent)
+        density = self.distribution.energy(self.centre[None])[0] - self.distribution.energy(self.centre + own)
+        passed[tested] = inside[tested] & (chance[tested] <= density - above)
+        return self.centre + steps, passed

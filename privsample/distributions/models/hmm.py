@@ -94,9 +94,7 @@ class CategoricalHMM:
         if updated is None:
             updated = np.broadcast_to(np.ones(len(histograms), dtype=bool), (sweeps, len(histograms)))
         z = rng.integers(0, self.states, len(histograms))
-        moves = np.zeros((self.states, self.states))
-        follows = ~self._starts(len(z))[1:]
-        np.add.at(moves, (z[:-1][follows], z[1:][follows]), 1.0)
+        moves = count_moves(self, z)
         states, emissions, transitions = [], [], []
         for sweep in range(sweeps):
             log_shares = self.draw_emissions(histograms, z, rng, temperature, truncation)
@@ -148,12 +146,12 @@ class CategoricalHMM:
         for t, uniform in zip(steps, rng.random(len(steps)).tolist(), strict=True):
             before = int(z[t - 1]) if t % length else -1
             after = int(z[t + 1]) if (t + 1) % length else -1
-            _move(moves, before, int(z[t]), after, -1.0)
+            move(moves, before, int(z[t]), after, -1.0)
             score = (scores[t] + self._neighbours(moves, before, after)) / temperature
             np.cumsum(np.exp(score - score.max()), out=cumulative)
             state = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
             z[t] = min(state, self.states - 1)
-            _move(moves, before, int(z[t]), after, 1.0)
+            move(moves, before, int(z[t]), after, 1.0)
 
     def _starts(self, steps: int) -> NDArray[np.bool_]:
         """Whether each of `steps` steps is the first of its chain, (steps,)."""
@@ -198,7 +196,15 @@ def random_scans(holding: NDArray[np.bool_], scan: int, sweeps: int, rng: np.ran
     return updated
 
 
-def _move(moves: FloatArray, before: int, state: int, after: int, amount: float) -> None:
+def count_moves(model: CategoricalHMM, z: States) -> FloatArray:
+    """How often each state follows each other one within the chains, shape (states, states)."""
+    moves = np.zeros((model.states, model.states))
+    follows = ~model._starts(len(z))[1:]
+    np.add.at(moves, (z[:-1][follows], z[1:][follows]), 1.0)
+    return moves
+
+
+def move(moves: FloatArray, before: int, state: int, after: int, amount: float) -> None:
     """Add the two transitions through one step to the counts, or subtract them."""
     if before >= 0:
         moves[before, state] += amount

@@ -12,9 +12,9 @@ from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
-from privsample.distributions.parametric.rational import ExactStatistic
 from privsample.distributions.record_sensitivity import RecordSensitivity
 
 _SQUARE = 1.5  # factor of the squares; up to 1.665 the L2 sensitivity is that of the sums alone

@@ -12,13 +12,13 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalNormal
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
-from privsample.distributions.parametric.rational import ExactStatistic, RationalNormal
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import NormalShift
 

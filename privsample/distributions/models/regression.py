@@ -8,9 +8,9 @@ from privsample._checks import FloatArray, interval, listed, nonnegative_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic
 from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
-from privsample.distributions.parametric.rational import ExactStatistic
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity
 

@@ -5,6 +5,8 @@ g.v + |v|^2/2 + v'Hv psi(rho |v|), where g is its gradient at w0, H the data's p
 largest norm of a row and psi(t) = (e^-t + t - 1)/t^2. Proofs are in docs/notes/glm.md.
 """
 
+import math
+
 import numpy as np
 from scipy import special
 
@@ -14,6 +16,8 @@ from privsample._value import frozen_value, set_fields
 _GROWTH = 1.25
 _COUNT = 24
 _STARTS = np.geomspace(0.05, 4.0, 23)  # of the first radius, in units of sqrt(dimension)
+_SLACK = 1e-6  # raises the log of the bound: half for the gradient at w0, half for rounding errors (glm.md, section 5)
+_MOST_LOG_PROPOSALS = 40.0
 
 
 @frozen_value
@@ -22,7 +26,8 @@ class RejectionEnvelope:
 
     The Gaussian function has precision tilt * I + curvature * H and value e^(-(1 - tilt) inner^2 / 2) at the centre, up
     to the factor of g. All arrays have shape (shells,). `log_proposals` is an upper bound, for any data, on the log of
-    the expected number of proposals per draw if w0 is the mode.
+    the expected number of proposals per draw if w0 is the mode. It grows by less than 1e-6 if the gradient at w0 is at
+    most `gradient_tolerance` in norm.
     """
 
     inner: FloatArray
@@ -41,6 +46,50 @@ class RejectionEnvelope:
     def log_heights(self) -> FloatArray:
         """Logs of the Gaussian functions at the centre, without the factor of g; shape (shells,)."""
         return np.asarray(-0.5 * (1.0 - self.tilt) * self.inner**2)
+
+    @property
+    def gradient_tolerance(self) -> float:
+        """Largest norm of the gradient at w0 for which the public number of proposals is proved to be enough.
+
+        Each Gaussian function has at most e^(|g|^2/(2 tilt)) times its mass at g = 0 (glm.md, section 5).
+        """
+        return math.sqrt(_SLACK * float(self.tilt.min()))
+
+    def proposals(self, draws: int, failure_probability: float) -> int:
+        """`proposal_count` for any data, if the gradient at w0 is at most `gradient_tolerance` in norm."""
+        return proposal_count(self.log_proposals + _SLACK, draws, failure_probability)
+
+
+def proposal_count(log_cost: float, draws: int, failure_probability: float) -> int:
+    """A number N of proposals among which fewer than `draws` are accepted with at most `failure_probability`.
+
+    Each is accepted by itself with a probability of at least p = e^-log_cost. N is the smallest number for which the
+    bound of Chernoff 1952 is small enough: P(Bin(N, p) <= k - 1) <= e^(-N KL((k - 1)/N, p)) with k draws, where KL is
+    the Kullback-Leibler divergence of two Bernoulli distributions. For one draw the bound is (1 - p)^N, which is exact.
+    Raises ValueError if the number cannot be held.
+    """
+    if not log_cost + math.log(draws) <= _MOST_LOG_PROPOSALS:
+        raise ValueError(f"too many proposals are needed: e^{log_cost:.1f} for one draw")
+    p = math.exp(-log_cost)
+    if p == 1.0:
+        return draws
+    goal = -math.log(failure_probability) * (1.0 + 1e-12)  # rounded up
+
+    def is_enough(count: int) -> bool:
+        share = (draws - 1) / count
+        if share >= p:
+            return False
+        rare = share * (math.log(share) + log_cost) if share else 0.0
+        rest = (1.0 - share) * (math.log1p(-share) - math.log1p(-p))
+        return count * (rare + rest) >= goal
+
+    low, high = draws - 1, draws
+    while not is_enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def plan(*, weight: float, reach: float, dimension: int) -> RejectionEnvelope:

@@ -70,7 +70,7 @@ def sample_truncated_dirichlet(alpha: FloatArray, low: FloatArray, rng: np.rando
     are the target times the share of j, and add up to the target. The rate only affects the acceptance probability, of
     the order of 1/sqrt(K). Returns an array of shape (rows, K).
     """
-    result, rates = np.empty_like(alpha), _rates(alpha, low)
+    result, rates = np.empty_like(alpha), gamma_rates(alpha, low)
     left_out = alpha.argmax(axis=1)
     flat = alpha.max(axis=1) <= 1.0
     odds = np.cumsum(_odds(alpha[flat], low[flat], rates[flat]), axis=1)
@@ -167,7 +167,7 @@ def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Floa
     return x, np.where(below, -x, (a - 1.0) * np.log(x / start))
 
 
-def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
+def gamma_rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
     """The rate at which the truncated Gamma means sum to one, by bisection and Newton steps; (rows,)."""
     total, present = alpha.sum(axis=1), alpha > 0.0
     spare = total + 4.0 * (present * (1.0 + np.sqrt(alpha))).sum(axis=1)

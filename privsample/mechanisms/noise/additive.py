@@ -11,9 +11,12 @@ import numpy as np
 from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
 from privsample._data import as_float, readable_dtype
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
-from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.records import default_pitch, points
+from privsample.distributions.noise import GaussianNoise, LaplaceNoise
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
@@ -21,6 +24,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.noise.exact import ExactNoise
 from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation
@@ -33,7 +37,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     return positive(sensitivity=fields["sensitivity"]) * ratio
 
 
-class AdditiveNoise(Mechanism):
+class AdditiveNoise(ExactNoise):
     """Base class: `draws` noisy copies of a statistic of public shape; entries that are not finite count as 0."""
 
     __slots__ = ()
@@ -43,17 +47,28 @@ class AdditiveNoise(Mechanism):
 
     @property
     @abstractmethod
-    def _noise_distribution(self) -> Noise:
+    def _noise_distribution(self) -> GaussianNoise | LaplaceNoise:
         """The distribution of the noise on each number."""
 
-    @abstractmethod
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Independent noise of this shape."""
+    @property
+    def _released_name(self) -> str:
+        return "statistic"
+
+    def _exact_grid(self) -> Grid:
+        return Grid(pitch=self.grid or default_pitch(self._noise_distribution.scale_parameter))
+
+    @property
+    def _assumptions(self) -> frozenset[Assumption]:
+        return ExactNoise._assumptions.__get__(self) | {Assumption.TRUSTED_SENSITIVITY}
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        noise = self._noise(rng, (self.draws, *self.shape))
+        shape, noise = (self.draws, *self.shape), self._noise_distribution
+        if self.pitch is not None:
+            # The rounded sum of the given doubles and of real noise: a post-processing of the ideal release.
+            grid = Grid(pitch=self.pitch)
+            return {"statistic": points(noise.indices_around(np.broadcast_to(statistic, shape), grid, rng), grid)}
         with np.errstate(over="ignore"):
-            return {"statistic": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
+            return {"statistic": np.clip(statistic + noise.sample(shape, rng), -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the entries that are not finite and would count as 0, for the curator only. Raises SchemaError."""
@@ -112,7 +127,8 @@ def _normalize(self: Any) -> None:
         self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity)
     )
     check_memory(self.draws * prod(shape), lower="draws or shape")
-    self.accountant  # noqa: B018 - building it checks the rest
+    self._check_exact()
+    self.pitch, self.accountant  # noqa: B018 - building it checks the rest
 
 
 @frozen_value
@@ -136,6 +152,11 @@ class GaussianMechanism(AdditiveNoise):
         Public shape of the statistic; () is a single number.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        True draws exact noise and rounds its sum with the statistic to `grid`, so that the account does not assume
+        IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the statistic's unit. By default 2^-40 of the noise's scale.
 
     Raises
     ------
@@ -161,6 +182,8 @@ class GaussianMechanism(AdditiveNoise):
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
     draws: int = 1
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
     )
@@ -172,7 +195,12 @@ class GaussianMechanism(AdditiveNoise):
     @cached
     def accountant(self) -> Accountant:
         """The exact account of all draws."""
-        one = GaussianAccountant(sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation)
+        one = GaussianAccountant(
+            sensitivity=self.sensitivity,
+            noise_std=self.noise_std,
+            relation=self.relation,
+            assumptions=self._assumptions,
+        )
         return compose_draws(one, self.draws)
 
     @property
@@ -195,11 +223,8 @@ class GaussianMechanism(AdditiveNoise):
         return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
-    def _noise_distribution(self) -> Noise:
+    def _noise_distribution(self) -> GaussianNoise:
         return GaussianNoise(noise_std=self.noise_std)
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return self.noise_std * rng.standard_normal(shape)
 
 
 @frozen_value
@@ -223,6 +248,11 @@ class LaplaceMechanism(AdditiveNoise):
         Public shape of the statistic; () is a single number.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
+    exact : bool, default True
+        True draws exact noise and rounds its sum with the statistic to `grid`, so that the account does not assume
+        IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the statistic's unit. By default 2^-40 of the noise's scale.
 
     Raises
     ------
@@ -249,6 +279,8 @@ class LaplaceMechanism(AdditiveNoise):
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
     draws: int = 1
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
     command = CommandLine(data=("statistic",), help={"sensitivity": "the L1 sensitivity of the statistic"})
 
@@ -258,7 +290,9 @@ class LaplaceMechanism(AdditiveNoise):
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws: exact for one entry, an upper bound for several."""
-        one = LaplaceAccountant(sensitivity=self.sensitivity, scale=self.scale, relation=self.relation)
+        one = LaplaceAccountant(
+            sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=self._assumptions
+        )
         return compose_draws(one, self.draws)
 
     @property
@@ -281,8 +315,5 @@ class LaplaceMechanism(AdditiveNoise):
         return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
-    def _noise_distribution(self) -> Noise:
+    def _noise_distribution(self) -> LaplaceNoise:
         return LaplaceNoise(scale=self.scale)
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return rng.laplace(0.0, self.scale, shape)

@@ -20,9 +20,8 @@ _LARGEST = 2**61  # indices whose sums fit in 64 bits
 class ExactNoise(Mechanism):
     """Base class of mechanisms that add noise exactly, on a public grid, if `exact` is True.
 
-    The records are rounded to the grid inside their bounds and added as integers. round(s + Z) = s + round(Z) for a
-    point s of the grid, so that a release is the rounded release of the ideal mechanism (docs/notes/exact_noise.md,
-    step 9).
+    Records are rounded to the grid inside their bounds and added as integers. round(s + Z) = s + round(Z) for a point s
+    of the grid, so that a release is the rounded release of the ideal mechanism (docs/notes/exact_noise.md, step 9).
     """
 
     __slots__ = ()

@@ -3,15 +3,16 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, check_memory, generator, one_of, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, generator, positive, positive_integer
 from privsample._value import cached, frozen_value, set_fields
-from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.records import default_pitch
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.moments import MomentModel
@@ -19,22 +20,20 @@ from privsample.distributions.models.noise_aware import NoiseAware
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_distribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.interop import pymc
-from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.arguments import CommandLine, noise_argument
-from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
+from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
 from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.release import Release
 
-Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
-_RARE = -710.0  # log of a probability below the smallest normal double
 _LARGEST_RATIO = 1e150  # largest ratio of noise to difference whose square does not overflow
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee, or use (discrete) Laplace noise"
 
@@ -56,7 +55,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
 
 
 @frozen_value
-class NoisyStatistics(ConjugateMechanism):
+class NoisyStatistics(ExactNoise, ConjugateMechanism):
     """A model's sufficient statistic of n records plus noise, `draws` times, under ReplaceOne(n).
 
     `release` takes the records in one column, and releases "statistic", shape (draws, ...). Wrap the release in
@@ -76,14 +75,17 @@ class NoisyStatistics(ConjugateMechanism):
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
-    sampler : {"numpy", "opendp"}, default "numpy"
-        The library that draws the noise. "opendp" draws discrete noise in exact arithmetic, which removes IDEAL_REALS
-        from the account if sums and noise stay below 2^53.
+    exact : bool, default True
+        True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
+        IDEAL_REALS. It becomes False for a model whose statistic has no exact sum. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the statistic's unit. By default 1 for discrete noise, otherwise
+        2^-40 of the width of a record's bounds; for whole numbers 2^-40 of the smaller of 1 and `scale`.
 
     Raises
     ------
     ValueError
-        If a field lies outside its range, or "opendp" is combined with continuous noise.
+        If a field lies outside its range, or if the grid is too coarse or too fine for the records.
     TypeError
         If `model` is not a model of privsample or `noise` is not a string.
 
@@ -109,15 +111,13 @@ class NoisyStatistics(ConjugateMechanism):
     noise: str | None = None
     draws: int = 1
     unit: str = "record"
-    sampler: Sampler = "numpy"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
     command = CommandLine(
         name="noisy",
         data=("column", "labelled rows"),
-        help={
-            "scale": "the spread of the noise, in the statistic's unit",
-            "sampler": "what draws the noise: opendp draws discrete noise in exact arithmetic (default: numpy)",
-        },
+        help={"scale": "the spread of the noise, in the statistic's unit"},
         arguments={"noise": noise_argument("laplace; discrete-laplace for counts")},
     )
 
@@ -128,11 +128,9 @@ class NoisyStatistics(ConjugateMechanism):
             noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.integer_valued else "laplace"),
         )
         set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.scale_parameter)
-        if not one_of(self.sampler, get_args(Sampler)):
-            raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
-        if self.sampler == "opendp" and not self.distribution.integer_valued:
-            raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
         self._check_draws()
+        self._check_exact()
+        set_fields(self, exact=self.pitch is not None)
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
@@ -157,18 +155,13 @@ class NoisyStatistics(ConjugateMechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
-        reach = self.n * float(self.model.record_sensitivity.differences.max()) + self.distribution.quantile_bound(
-            _RARE
-        )
-        whole = reach < 2**53  # below 2^53 a float represents sum and noise exactly
-        ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.record_sensitivity,
             n=self.n,
             noise=self.distribution,
             draws=self.draws,
             unit=self.unit,
-            assumptions=ideal,
+            assumptions=self._assumptions,
         )
 
     @property
@@ -225,35 +218,44 @@ class NoisyStatistics(ConjugateMechanism):
         return lambda drawn: noise.log_mass(drawn - statistic).sum(axis=1)
 
     def _many_draws(self, outer: Mechanism) -> Draw:
-        draw = many_draws(self, self.parameter, outer)
-        if self.sampler == "opendp":  # OpenDP draws from its own entropy source
-            return lambda data, count, rng: draw(data, count, None)  # type: ignore[arg-type]  # noqa: ARG005
-        return draw
+        return many_draws(self, self.parameter, outer)
 
-    def _check_generator(self, rng: np.random.Generator | None) -> None:
-        if self.sampler == "opendp":
-            if rng is not None:
-                raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
-            opendp()
+    @property
+    def _released_name(self) -> str:
+        return self.parameter
+
+    def _exact_grid(self) -> Grid | None:
+        if self.distribution.integer_valued or not self.model.record_sensitivity.integer_valued:
+            return self.model.statistic_grid(self.grid)
+        return self.model.statistic_grid(self.grid or default_pitch(min(self.scale, 1.0)))
+
+    def _summary(self, data: Any) -> tuple[Any, int]:
+        if self.pitch is None:
+            return ConjugateMechanism._summary(self, data)
+        return self.model.exact_summarize(data, Grid(pitch=self.pitch))
+
+    def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
+        if self.pitch is None:
+            return ConjugateMechanism._draw(self, statistic, rng)
+        shape = (self.draws, *self.model.empty.shape)
+        return {self.parameter: noisy_points(statistic, shape, self.distribution, Grid(pitch=self.pitch), rng)}
 
     def _draw_distribution(self, statistic: FloatArray) -> Sampled:
-        return _Noisy(statistic=statistic, noise=self.distribution, exact=self.sampler == "opendp")
+        return _Noisy(statistic=statistic, noise=self.distribution)
 
 
 @frozen_value
 class _Noisy:
-    """The distribution of the released statistic, given the true one."""
+    """The distribution of the released statistic, given the true one, in floating-point numbers."""
 
     statistic: FloatArray
     noise: Noise
-    exact: bool
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Independent noisy copies, shape (size, ...)."""
-        shape = (size, *self.statistic.shape)
         with np.errstate(over="ignore"):
-            noise = exact_noise(self.noise, shape) if self.exact else self.noise.sample(shape, rng)
-            return np.clip(self.statistic + noise, -_LARGEST, _LARGEST)
+            noisy = self.statistic + self.noise.sample((size, *self.statistic.shape), rng)
+            return np.clip(noisy, -_LARGEST, _LARGEST)
 
 
 @frozen_value

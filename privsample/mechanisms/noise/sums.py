@@ -284,7 +284,8 @@ class GaussianSum(ColumnSum):
         True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
         IDEAL_REALS. False adds floating-point numbers.
     grid : float, optional
-        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of `bounds`.
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------
@@ -363,7 +364,8 @@ class LaplaceSum(ColumnSum):
         True rounds each record to `grid` and adds integers and exact noise, so that the account does not assume
         IDEAL_REALS. False adds floating-point numbers.
     grid : float, optional
-        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of `bounds`.
+        Distance of the grid points, a power of two, in the unit of the column. By default 2^-40 of the width of
+        `bounds`.
 
     Raises
     ------

@@ -20,6 +20,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.exact.records import exact_sum
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
@@ -28,7 +29,6 @@ from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
@@ -84,15 +84,15 @@ class PosteriorMechanism(ExactDraws):
         return f"a weakened belief about {self._label}"
 
     def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
-        r, w = self._weights
-        return self.model.posterior(statistic, self.n, data_weight=r, prior_weight=w)
+        return self._posterior_in_doubles(statistic, self.n)
 
-    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
-        return self._draw_distribution(statistic)
-
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
         r, w = self._weights
-        return self.model.exact_posterior(statistic, self.n, data_weight=r, prior_weight=w)
+        return self.model.posterior(statistic, n, data_weight=r, prior_weight=w)
+
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        r, w = self._weights
+        return self.model.exact_posterior(statistic, n, data_weight=r, prior_weight=w)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)
@@ -132,7 +132,8 @@ class DirectPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -213,7 +214,8 @@ class DiffusedPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -299,7 +301,8 @@ class ConcentratedPosterior(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -382,7 +385,8 @@ class BetaQuery(PosteriorMechanism):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------

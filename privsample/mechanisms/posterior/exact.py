@@ -1,7 +1,7 @@
 """Posterior draws that are exact: rational parameters, an exact statistic, and a public grid."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,14 +11,16 @@ import numpy as np
 from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.distributions.exact.gammas import LARGEST_SHAPE
 from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.posterior.column import ConjugateMechanism
 
 _FINEST = 2.0**20  # the pitch is at most 2^-20 of the smallest standard deviation
-_SCALES = (1e-290, 1e290)  # the default pitch of any scale between is a power of two that a double holds
+_SCALES = (2.0**-890, 2.0**890)  # public scales that grids have
+_CROWDED = Fraction(1, 20)  # below this shape parameter, many draws are smaller than any fixed pitch
 
 
 class ExactDraws(ConjugateMechanism):
@@ -28,16 +30,16 @@ class ExactDraws(ConjugateMechanism):
     """
 
     __slots__ = ()
-    exact: bool
-    grid: float | None
+    exact: bool = False
+    grid: float | None = None
 
     @abstractmethod
-    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
-        """The distribution of one draw before truncation, with rounded parameters: for the scale of the grid."""
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
+        """The distribution of one draw given n records, before truncation, with rounded parameters."""
 
     @abstractmethod
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
-        """The distribution of one draw, given the exact statistic."""
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        """The distribution of one draw, given the exact statistic of n records."""
 
     @property
     def _parameter_bounds(self) -> tuple[float, float] | None:
@@ -48,6 +50,11 @@ class ExactDraws(ConjugateMechanism):
         """Check and store `exact` and `grid`. Raises TypeError, ValueError."""
         exact = flag(exact=self.exact) and self.model.has_exact_posterior
         set_fields(self, exact=exact)
+        if exact and not max(self._shapes(self.n), default=0) <= LARGEST_SHAPE:
+            raise ValueError(
+                "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
+                "lower the prior or its weight, or set exact=False"
+            )
         if self.grid is None:
             return
         if not exact:
@@ -57,34 +64,32 @@ class ExactDraws(ConjugateMechanism):
                 else f"a {type(self.model).__name__} model, which does not define exact_posterior"
             )
             raise ValueError(f"grid must be None with {why}: only exact draws are rounded to a grid, got {self.grid!r}")
-        set_fields(self, grid=Grid(pitch=self.grid).pitch)
-        low, high = self._parameter_bounds or self._support
-        if not self.grid <= (high - low) / 2:
-            raise ValueError(
-                f"grid must be at most {(high - low) / 2:g}, half of the interval of {self.parameter}, got "
-                f"{self.grid:g}: a smaller power of two, such as the default, keeps more of each draw"
-            )
+        set_fields(self, grid=self._rounding_to(self.grid).pitch)
 
     @cached
-    def _support(self) -> tuple[float, float]:
-        """The possible values of the parameter without truncation."""
-        nothing = (Fraction(0),) * self.model.empty.size
-        return self._exact_distribution(nothing).support
+    def _rounding(self) -> Grid | None:
+        """The public grid to which draws are rounded; None if `exact` is False.
 
-    @cached
-    def pitch(self) -> float | None:
-        """The distance of the grid points to which draws are rounded, a power of two; None if `exact` is False.
-
-        The default is 2^-40 of the parameter's public scale: 1 for proportions, otherwise the largest size of the
-        posterior mean for any records; and at most 2^-20 of the smallest standard deviation of the posterior.
+        The default pitch is 2^-40 of the parameter's public scale: 1 for proportions, otherwise the largest size of the
+        posterior mean for any records. It is at most 2^-20 of the smallest standard deviation of the posterior. Where a
+        shape parameter can be below 0.05, cells are relative: numbers keep 40 significant bits.
         """
-        if not self.exact:
-            return None
-        if self.grid is not None:
-            return self.grid
-        extremes = {record for records in self.model.extreme_records for record in records}
-        statistics = [self.n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
-        found = [self._posterior_in_doubles(statistic) for statistic in statistics]
+        return self._rounding_to(self.grid) if self.exact else None
+
+    def _rounding_to(self, pitch: float | None) -> Grid:
+        """The grid with this pitch, or with the default. Raises ValueError.
+
+        Whether cells are relative, and whether a given pitch is refused, does not depend on the number of records: it
+        follows from one record and from the prior. The size of a sample is secret, and must not decide it.
+        """
+        low, high = self._parameter_bounds or self._support
+        relative = self._parameter_bounds is None and min(self._shapes(1), default=_CROWDED) < _CROWDED
+        scale = self._scale([self.model.empty], 0) if pitch is not None else self._scale(self._extremes(self.n), self.n)
+        return Grid.of_scale(scale, grid=pitch, low=low, high=high, relative=relative)
+
+    def _scale(self, statistics: Sequence[FloatArray], n: int) -> float:
+        """The public scale of the parameter given any of these statistics of n records."""
+        found = [self._posterior_in_doubles(statistic, n) for statistic in statistics]
         with np.errstate(all="ignore"):
             deviation = min(float(np.sqrt(one.variance.min())) for one in found)
             largest = max(float(np.abs(one.mean).max()) for one in found)
@@ -92,11 +97,33 @@ class ExactDraws(ConjugateMechanism):
             low, high = self._parameter_bounds
             deviation, largest = min(deviation, high - low), max(abs(low), abs(high))
         scale = 1.0 if self._support == (0.0, 1.0) else max(largest, deviation)
-        return Grid.of_scale(float(np.clip(min(scale, _FINEST * deviation), *_SCALES))).pitch
+        return float(np.clip(min(scale, _FINEST * deviation), *_SCALES))
+
+    def _extremes(self, n: int) -> list[FloatArray]:
+        """The statistics of n equal extreme records: among them is the narrowest posterior."""
+        extremes = {record for records in self.model.extreme_records for record in records}
+        return [n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
+
+    def _shapes(self, n: int) -> list[Fraction]:
+        """The shape parameters given n equal extreme records."""
+        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in self._extremes(n))
+        return [shape for each in fractions for shape in self._exact_distribution(each, n).shapes]
+
+    @cached
+    def _support(self) -> tuple[float, float]:
+        """The possible values of the parameter without truncation."""
+        nothing = (Fraction(0),) * self.model.empty.size
+        return self._exact_distribution(nothing, 0).support
 
     @property
     def _grid(self) -> Mapping[str, float] | None:
-        return None if self.pitch is None else {self.parameter: self.pitch}
+        return None if self._rounding is None else {self.parameter: self._rounding.pitch}
+
+    @property
+    def _grid_text(self) -> str:
+        if self._rounding is not None and self._rounding.relative:
+            return f"{self.parameter} to {1 - self._rounding.exponent} significant bits"
+        return super()._grid_text
 
     @property
     def _assumptions(self) -> frozenset[Assumption]:
@@ -111,10 +138,9 @@ class ExactDraws(ConjugateMechanism):
         return self.model.exact_summarize(data)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        if self.pitch is None:
+        if self._rounding is None:
             return super()._draw(statistic, rng)
-        distribution = self._exact_distribution(statistic)
-        return {self.parameter: distribution.sample(self.draws, Grid(pitch=self.pitch), rng)}
+        return {self.parameter: self._exact_distribution(statistic, self.n).sample(self.draws, self._rounding, rng)}
 
     def for_size(self, size: int) -> "Mechanism":
         """The same mechanism for another number of records, on the same grid.
@@ -132,4 +158,6 @@ class ExactDraws(ConjugateMechanism):
             The mechanism for `size` records.
         """
         fixed: Any = self
-        return Mechanism.for_size(replace(fixed, grid=self.pitch), size)
+        if self._rounding is not None:
+            fixed = replace(fixed, grid=self._rounding.pitch)
+        return Mechanism.for_size(fixed, size)

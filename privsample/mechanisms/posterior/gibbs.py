@@ -19,9 +19,13 @@ from privsample._checks import (
     whole_number,
 )
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
+from privsample.accounting.posterior.gibbs import FIXED_PARTS, histograms_account, sweeps_account
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.models.exact_chain import ExactUpdates
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts, random_scans
+from privsample.distributions.models.truncation import share_bounds
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.record_format import RowFormat
 from privsample.mechanisms.arguments import CommandLine, noise_argument
@@ -36,6 +40,7 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_problems,
     variable_names,
 )
+from privsample.mechanisms.posterior.table_noise import noise_grid, noisy_tables
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
@@ -105,6 +110,11 @@ class PrivateGibbsHMM(Mechanism):
         True if all chains have common emission and transition probabilities; False if each has its own.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws every update, or the noise, exactly, so that the account does not assume IDEAL_REALS.
+    grid : float, optional
+        Distance of the grid points, a power of two, to which emission probabilities are rounded, or histograms with
+        continuous noise. None takes 2^-40 of the public scale. Histograms with discrete noise have no grid.
 
     Raises
     ------
@@ -141,6 +151,8 @@ class PrivateGibbsHMM(Mechanism):
     chains: int = 1
     tied: bool = True
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
         FreeParameter(name="temperature", value=_temperature, advice=_ADVICE),
@@ -198,8 +210,26 @@ class PrivateGibbsHMM(Mechanism):
             set_fields(self, scale=positive(scale=self.scale))
         else:
             set_fields(self, temperature=number(temperature=self.temperature))
-        set_fields(self, scan=self._checked_scan())
+        set_fields(self, scan=self._checked_scan(), exact=flag(exact=self.exact))
         self.accountant  # noqa: B018 - building it checks the rest
+        self._check_grid()
+
+    def _check_grid(self) -> None:
+        """Check the grid. Raises TypeError, ValueError."""
+        if self.grid is not None and not self.exact:
+            raise ValueError(f"grid must be None with exact=False: only exact draws are rounded, got {self.grid!r}")
+        self._rounding  # noqa: B018 - checks the rest
+
+    @cached
+    def _rounding(self) -> Grid | None:
+        """The public grid of the emission probabilities, or of the noise; None if `exact` is False."""
+        if self.distribution is not None:
+            return noise_grid(self.distribution, self.grid, exact=self.exact)
+        if not self.exact:
+            return None
+        ends = [share_bounds(self.truncation / count, count) for count in self.categories]
+        width = min(high - low for low, high in ends)
+        return Grid.of_scale(width, grid=self.grid, low=0.0, high=width)
 
     def _checked_scan(self) -> int | None:
         """The number of states that one sweep updates, or None for all. Raises ValueError."""
@@ -253,8 +283,11 @@ class PrivateGibbsHMM(Mechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account under ReplaceOne(n): of the noisy histograms, or of all tempered updates."""
+        assumed = FIXED_PARTS if self.exact else FIXED_PARTS | {Assumption.IDEAL_REALS}
         if (distribution := self.distribution) is not None:
-            return histograms_account(features=len(self.categories), n=self.n, noise=distribution, unit=self.unit)
+            return histograms_account(
+                features=len(self.categories), n=self.n, noise=distribution, unit=self.unit, assumptions=assumed
+            )
         assert self.temperature is not None
         return sweeps_account(
             categories=self.categories,
@@ -266,6 +299,7 @@ class PrivateGibbsHMM(Mechanism):
             sweeps=self.sweeps,
             scan=self.scan,
             unit=self.unit,
+            assumptions=assumed,
         )
 
     @property
@@ -373,6 +407,12 @@ class PrivateGibbsHMM(Mechanism):
         return self._release_with_notes(data, rng)
 
     @property
+    def _grid(self) -> Mapping[str, float] | None:
+        if self._rounding is None or self.temperature is None:
+            return None
+        return {"emissions": self._rounding.pitch}
+
+    @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
         own = () if self.tied else ("sequence",)
         return {
@@ -449,30 +489,45 @@ class PrivateGibbsHMM(Mechanism):
 
     def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
         """The released sweeps: of all chains together, or of each by itself and joined along a further axis."""
-        options: dict[str, Any] = {}
-        if self.temperature is not None:
-            options = {"temperature": self.temperature, "truncation": self.truncation}
-        else:
+        if self.temperature is None:
             histograms = self._noisy(histograms, source)
         updated: list[NDArray[np.bool_] | None] = [None] * self.chains
         if self.scan is not None:
             scans = random_scans(np.array(self.entries) > 0, self.scan, self.sweeps, source)
             updated = [scans] if self.tied else list(np.split(scans, self.chains, axis=1))
         if self.tied:
-            return self.model.sample(histograms, self.sweeps, self._last_sweeps, source, updated=updated[0], **options)
+            return self._sweeps(histograms, updated[0], source)
         parts = zip(np.split(histograms, self.chains), updated, strict=True)
-        return _joined(
-            [
-                self.model.sample(part, self.sweeps, self._last_sweeps, source, updated=own, **options)
-                for part, own in parts
-            ]
+        return _joined([self._sweeps(part, own, source) for part, own in parts])
+
+    def _sweeps(self, histograms: FloatArray, updated: NDArray[np.bool_] | None, source: np.random.Generator) -> Chain:
+        """The released sweeps over one set of histograms."""
+        sweeps, last = self.sweeps, self._last_sweeps
+        if self.temperature is None:
+            return self.model.sample(histograms, sweeps, last, source, updated=updated)
+        if self._rounding is not None:
+            updates = ExactUpdates(
+                model=self.model,
+                temperature=self.temperature,
+                truncation=self.truncation,
+                pitch=self._rounding.pitch,
+            )
+            return updates.sample(histograms, sweeps, last, source, updated)
+        return self.model.sample(
+            histograms,
+            sweeps,
+            last,
+            source,
+            temperature=self.temperature,
+            truncation=self.truncation,
+            updated=updated,
         )
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
         """Histograms with noise in the steps that hold records, projected to counts of the public number of records."""
         assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
-        noisy = histograms + self.distribution.sample(histograms.shape, source)
+        noisy = noisy_tables(histograms, self.distribution, self._rounding, source)
         parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 

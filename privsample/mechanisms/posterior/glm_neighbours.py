@@ -131,7 +131,7 @@ def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
 
 
 def rows_of_draws(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    """`count` draws in rows, from as few releases as remain exact."""
+    """`count` draws in rows, from as few releases as rejection permits."""
     blocks = []
     while count:
         size = _at_once(one, count)
@@ -142,7 +142,12 @@ def rows_of_draws(one: "LogisticPosterior", data: Any, count: int, rng: np.rando
 
 
 def _at_once(one: "LogisticPosterior", count: int) -> int:
-    """The number of draws that one release may make and still be exact."""
-    while count > 1 and one.exact and not replace(one, draws=count, sampler="auto").exact:
+    """The number of draws that one release may make and still use rejection."""
+    while count > 1 and one.uses_rejection and not replace(_floats(one), draws=count).uses_rejection:
         count //= 2
     return count
+
+
+def _floats(one: "LogisticPosterior") -> "LogisticPosterior":
+    """The mechanism without exact draws, whose sampler is chosen by its work alone."""
+    return replace(one, sampler="auto", exact=False, grid=None)

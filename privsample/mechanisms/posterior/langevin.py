@@ -395,7 +395,7 @@ class LangevinPosterior(Mechanism):
     @property
     def _assumptions(self) -> frozenset[Assumption]:
         """A bound on the size under AddRemove, and the constants of a likelihood from outside the library."""
-        found = {Assumption.IDEAL_REALS}
+        found = {Assumption.FLOAT_CHAIN}
         if isinstance(self.relation, AddRemove):
             found.add(Assumption.BOUNDED_SIZE)
         if not type(self.likelihood).__module__.startswith("privsample."):

@@ -220,7 +220,7 @@ class LangevinModel(Mechanism):
             sensitivity=self.step_size * reach / (self.batch_probability or 1.0),
             noise_std=np.sqrt(2.0 * self.step_size),
             relation=self.relation,
-            assumptions=frozenset({Assumption.IDEAL_REALS}),
+            assumptions=frozenset({Assumption.FLOAT_CHAIN}),
         )
         if self.batch_probability is not None:
             step = SubsampledAccountant(base=step, scheme=PoissonSampling(rate=self.batch_probability))

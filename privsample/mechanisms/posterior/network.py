@@ -10,6 +10,7 @@ from privsample._checks import FloatArray, check_memory, flag, positive, positiv
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import tables_account
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.models.network import CategoricalNetwork
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.mechanisms.arguments import CommandLine, noise_argument
@@ -24,6 +25,7 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_problems,
     variable_names,
 )
+from privsample.mechanisms.posterior.table_noise import noise_assumptions, noise_grid, noisy_tables
 from privsample.mechanisms.release import Release
 
 
@@ -68,6 +70,11 @@ class PrivateGibbsNetwork(Mechanism):
         Concentration of the symmetric Dirichlet prior of all conditional probabilities, > 0.
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
+    exact : bool, default True
+        True draws the noise exactly, so that the account does not assume IDEAL_REALS.
+    grid : float, optional
+        Distance of the grid points, a power of two, to which continuous noise is rounded. None takes 2^-40 of its
+        scale, or 1 if that is less. Discrete noise has no grid.
 
     Raises
     ------
@@ -101,6 +108,8 @@ class PrivateGibbsNetwork(Mechanism):
     released_sweeps: int | None = None
     prior: float = 1.0
     unit: str = "record"
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice="ask for delta > 0, or for fewer edges"),
     )
@@ -131,7 +140,8 @@ class PrivateGibbsNetwork(Mechanism):
         check_memory(released_sweeps * network.probabilities, lower="released_sweeps or categories")
         if not released_sweeps <= self.sweeps:
             raise ValueError(f"released_sweeps must be at most sweeps = {self.sweeps}, got {released_sweeps}")
-        set_fields(self, released_sweeps=released_sweeps)
+        set_fields(self, released_sweeps=released_sweeps, exact=flag(exact=self.exact))
+        self._rounding  # noqa: B018 - checks the grid
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
@@ -147,7 +157,18 @@ class PrivateGibbsNetwork(Mechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account of the noisy tables under ReplaceOne(n)."""
-        return tables_account(tables=len(self.network.tables), n=self.n, noise=self.distribution, unit=self.unit)
+        return tables_account(
+            tables=len(self.network.tables),
+            n=self.n,
+            noise=self.distribution,
+            unit=self.unit,
+            assumptions=noise_assumptions(self._rounding),
+        )
+
+    @cached
+    def _rounding(self) -> Grid | None:
+        """The public grid of the noise; None if `exact` is False."""
+        return noise_grid(self.distribution, self.grid, exact=self.exact)
 
     @property
     def title(self) -> str:
@@ -208,7 +229,7 @@ class PrivateGibbsNetwork(Mechanism):
         return self.tables(data)
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
-        noisy = statistic + self.distribution.sample(statistic.shape, rng)
+        noisy = noisy_tables(statistic, self.distribution, self._rounding, rng)
         noise = self.distribution if self.noise_aware else None
         found = self.network.sample(noisy, self.n, noise, self.sweeps, self._last_sweeps, rng)
         return DrawsWithNotes(draws={"probabilities": found})

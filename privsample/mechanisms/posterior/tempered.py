@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, flag, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
+from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
@@ -58,7 +58,8 @@ class TemperedPosterior(ExactDraws):
         model without `exact_posterior`.
     grid : float, optional
         Distance of the grid points, a power of two, in the unit of the parameter. None takes 2^-40 of the parameter's
-        public scale, or less if the posterior is narrow; see `pitch`.
+        public scale, or less if the posterior is narrow; see the guide
+        "Exact draws".
 
     Raises
     ------
@@ -97,6 +98,7 @@ class TemperedPosterior(ExactDraws):
     )
 
     def __post_init__(self) -> None:
+        set_fields(self, exact=flag(exact=self.exact))
         account = self._single
         set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
         self._check_draws()
@@ -130,13 +132,13 @@ class TemperedPosterior(ExactDraws):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return truncate(self._posterior_in_doubles(statistic), *self._single.parameter_bounds)
+        return truncate(self._posterior_in_doubles(statistic, self.n), *self._single.parameter_bounds)
 
-    def _posterior_in_doubles(self, statistic: FloatArray) -> PosteriorDistribution:
-        return temper(self.model.posterior(statistic, self.n), self.temperature)
+    def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
+        return temper(self.model.posterior(statistic, n), self.temperature)
 
-    def _exact_distribution(self, statistic: ExactStatistic) -> RationalDistribution:
-        posterior = self.model.exact_posterior(statistic, self.n)
+    def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
+        posterior = self.model.exact_posterior(statistic, n)
         return posterior.tempered(self.temperature).truncated(*self._single.parameter_bounds)
 
     @property

@@ -16,6 +16,8 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
+from privsample.distributions.exact.grid import Grid
+from privsample.distributions.exact.records import default_pitch
 from privsample.distributions.noise import GaussianNoise
 from privsample.distributions.steps.diffusions import (
     BrownianDiffusion,
@@ -29,6 +31,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.noise.exact import ExactNoise
 from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.postprocessing.convolution import LARGEST, account_of_step
@@ -139,6 +142,10 @@ class DiffusionMechanism(Mechanism):
         """
         return replace(self, time=time)  # type: ignore[type-var]
 
+    def _in_floats(self) -> Self:
+        """The same diffusion, drawn in floating-point numbers: what a step from rounded numbers is accounted as."""
+        return self
+
     def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
         """Continue a release of this diffusion to a later time, without new access to the data.
 
@@ -168,11 +175,13 @@ class DiffusionMechanism(Mechanism):
             If it is not a Release.
         """
         began = getattr(release, "mechanism", None)
-        start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
-        source, account = generator(rng), account_of_step(start.at(time), start, release, rng)
+        own = self._in_floats()
+        same = isinstance(began, DiffusionMechanism) and began._in_floats().at(self.time) == own
+        start = began if same and isinstance(began, DiffusionMechanism) else self
+        source, account = generator(rng), account_of_step(own.at(time), start, release, rng)
         gone = _time_between(start.time, time)
         moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
-        return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
+        return Release(mechanism=own.at(time), draws={"statistic": moved}, account=account)
 
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """The state after a further `time`."""
@@ -184,8 +193,12 @@ class DiffusionMechanism(Mechanism):
         return int(np.prod(self.shape)) if self.shape else 1
 
 
-class GaussianDiffusionMechanism(DiffusionMechanism):
-    """Base class: a diffusion with Gaussian transitions, whose account is exact."""
+class GaussianDiffusionMechanism(ExactNoise, DiffusionMechanism):
+    """Base class: a diffusion with Gaussian transitions, whose account is exact.
+
+    With `exact` the first release is drawn exactly. A release that `diffuse` continues, or a later level of one path,
+    adds floating-point noise to rounded numbers: its own account assumes IDEAL_REALS, that of the path does not.
+    """
 
     __slots__ = ()
 
@@ -197,14 +210,35 @@ class GaussianDiffusionMechanism(DiffusionMechanism):
     @cached
     def accountant(self) -> GaussianAccountant:
         """The exact account at `time`."""
-        return diffused(self.distribution, self.time, self.sensitivity, self.relation)
+        ideal = diffused(self.distribution, self.time, self.sensitivity, self.relation)
+        return replace(ideal, assumptions=self._assumptions | {Assumption.TRUSTED_SENSITIVITY})
+
+    @property
+    def _released_name(self) -> str:
+        return "statistic"
+
+    def _exact_grid(self) -> Grid:
+        ideal = diffused(self.distribution, self.time, self.sensitivity, self.relation)
+        return Grid(pitch=self.grid or default_pitch(ideal.noise_std))
+
+    def _check_fields(self) -> None:
+        self._check_exact()
+        DiffusionMechanism._check_fields(self)
+
+    def _in_floats(self) -> Self:
+        return replace(self, exact=False, grid=None)  # type: ignore[type-var]
 
     @cached
     def _reader(self) -> GaussianMechanism:
         """The Gaussian mechanism whose output is this one's, except for the factor `distribution.shrink(time)`."""
         noise_std = self.accountant.noise_std
         return GaussianMechanism(
-            sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
+            sensitivity=self.sensitivity,
+            noise_std=noise_std,
+            relation=self.relation,
+            shape=self.shape,
+            exact=self.exact,
+            grid=self.pitch,
         )
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
@@ -277,6 +311,11 @@ class BrownianMotion(GaussianDiffusionMechanism):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     shape : tuple of int, default ()
         Public shape of the statistic; () is a single number.
+    exact : bool, default True
+        True draws exact noise and rounds its sum with the statistic to `grid`, so that the
+        account of the first release does not assume IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the statistic's unit. By default 2^-40 of the noise's scale.
 
     Raises
     ------
@@ -301,6 +340,8 @@ class BrownianMotion(GaussianDiffusionMechanism):
     time: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
+    exact: bool = True
+    grid: float | None = None
     free_parameters = (
         FreeParameter(
             name="time",
@@ -348,6 +389,11 @@ class OrnsteinUhlenbeck(GaussianDiffusionMechanism):
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     shape : tuple of int, default ()
         Public shape of the statistic; () is a single number.
+    exact : bool, default True
+        True draws exact noise and rounds its sum with the statistic to `grid`, before the factor, so that the
+        account of the first release does not assume IDEAL_REALS. False adds floating-point numbers.
+    grid : float, optional
+        Distance of the grid points, a power of two, in the statistic's unit. By default 2^-40 of the noise's scale.
 
     Raises
     ------
@@ -372,6 +418,8 @@ class OrnsteinUhlenbeck(GaussianDiffusionMechanism):
     time: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
+    exact: bool = True
+    grid: float | None = None
     command = CommandLine(
         data=("statistic",),
         help={"theta": "the rate of mean reversion", "rho": "the rate of the noise", "time": "how long it diffuses"},
@@ -391,6 +439,11 @@ class OrnsteinUhlenbeck(GaussianDiffusionMechanism):
     def distribution(self) -> OrnsteinUhlenbeckDiffusion:
         """The Ornstein-Uhlenbeck process with rate of mean reversion `theta` and diffusion rate `rho`."""
         return OrnsteinUhlenbeckDiffusion(theta=self.theta, rho=self.rho)
+
+    @property
+    def _grid(self) -> None:
+        """None: the points of the grid are multiplied by e^(-theta time)."""
+        return None
 
     @classmethod
     def optimal(
@@ -541,8 +594,8 @@ class MultilevelRelease(Wrapper):
         """
         added = account_of_step(self, self, release, None).assumptions - self.accountant.assumptions
         found = []
-        for time, draw in zip((self.base.time, *self.times), release["statistic"], strict=True):
-            own = self.base.at(time)
+        levels = (self.base, *(self.base._in_floats().at(time) for time in self.times))
+        for own, draw in zip(levels, release["statistic"], strict=True):
             account = own._account_with_rng if Assumption.RNG_FRESH in added else own._own_account
             found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=account))
         return tuple(found)

@@ -5,7 +5,7 @@ The number of runs is never revealed.
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,6 +120,7 @@ class RepeatedSelection(Wrapper):
             advice=_ADVICE,
         ),
     )
+    _releases_base_draws: ClassVar[bool] = True
     command = CommandLine(
         help={
             "repetitions": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
@@ -223,6 +224,7 @@ class ConditionalSelection(Wrapper):
     stop_probability: float
     score: Score = None
     stop: Stop = "before"
+    _releases_base_draws: ClassVar[bool] = True
     command = CommandLine(
         help={
             "threshold": "the smallest score that is released",

@@ -93,7 +93,7 @@ def rejection(task: RegressionTask, epsilon: float) -> Learner | None:
     made = posterior_mechanism(task, epsilon, sampler="nuts")
     assert isinstance(made, LogisticPosterior)
     made = replace(made, sampler="auto")
-    if not (made.exact and made._log_work <= MOST_WORK):
+    if not (made.uses_rejection and made._log_work <= MOST_WORK):
         return None
 
     def predictions(parts: Parts, rng: np.random.Generator) -> FloatArray:

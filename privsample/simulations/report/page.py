@@ -244,6 +244,8 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
         rows.append(("Rényi curve finite below order", f"{account.order_limit:.4g}"))
     rows.append(("kind of these numbers", {"exact": "exact", "upper bound": "upper bounds"}[account.kind("epsilon")]))
     rows.append(("source", account.source))
+    if release.mechanism._grid_text:
+        rows.append(("drawn exactly, rounded", release.mechanism._grid_text))
     return tuple(rows)
 
 

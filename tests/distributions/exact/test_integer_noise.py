@@ -30,7 +30,7 @@ def samplers(scale, pitch=0.25):
     return {
         "discrete laplace": (
             lambda size, rng: discrete_laplace(scale, size, rng),
-            lambda reference: reference.laplace(exact, half=False),
+            lambda reference: reference.discrete_laplace(exact),
         ),
         "discrete gaussian": (
             lambda size, rng: discrete_gaussian(scale, size, rng),
@@ -38,7 +38,7 @@ def samplers(scale, pitch=0.25):
         ),
         "rounded laplace": (
             lambda size, rng: rounded_laplace(scale, grid, size, rng),
-            lambda reference: reference.laplace(factor, half=True),
+            lambda reference: reference.laplace(factor),
         ),
         "rounded gaussian": (
             lambda size, rng: rounded_gaussian(scale, grid, size, rng),
@@ -89,6 +89,48 @@ def test_draws_that_short_words_leave_undecided_are_continued(name, scale, bits,
     drawn = kernel(300, np.random.default_rng(7)).tolist()
     assert bits > 8 or continued or scale == 1e6
     assert drawn == by_reference(reference, 300, 7, bits)
+
+
+AROUND = [0.0, 1.0, -0.125, 0.3, 1e-300, -1e-300, 5e-324, 1e16, -7.0 / 3, 2.0**62, 1e300]
+
+
+@pytest.mark.parametrize("bits", [3, 64])
+@pytest.mark.parametrize("pitch", [2.0**-60, 0.25, 8.0, 2.0**70])
+@pytest.mark.parametrize("scale", [0.3, 6.5, 1e14])
+@pytest.mark.parametrize("name", NAMES[2:4])
+def test_noise_around_numbers_is_rounded_with_them(name, scale, pitch, bits, monkeypatch):
+    """round((x + Z) / pitch) for a given double x, which need not lie on the grid."""
+    monkeypatch.setattr(integer_noise, "_WORD_BITS", bits)
+    around, grid = np.repeat(AROUND, 20), Grid(pitch=pitch)
+    factor, draw = Fraction(scale) / Fraction(pitch), rounded_laplace if "laplace" in name else rounded_gaussian
+    found = draw(scale, grid, len(around), np.random.default_rng(9), around=around)
+    centers = iter([Fraction(x) / Fraction(pitch) + Fraction(1, 2) for x in around.tolist()])
+    same = by_reference(
+        lambda reference: (reference.laplace if "laplace" in name else reference.gaussian)(factor, next(centers)),
+        len(around),
+        9,
+        bits,
+    )
+    assert found.tolist() == same
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("wrong", "accepted"), [(0.0, True), (0.02, False)])
+@pytest.mark.parametrize("name", NAMES[2:4])
+def test_noise_around_a_number_has_the_masses_of_shifted_cells(name, wrong, accepted, rng, alpha):
+    draw, grid = rounded_laplace if "laplace" in name else rounded_gaussian, Grid(pitch=0.25)
+    drawn = draw(1.0, grid, 1_000_000, rng, around=0.1 + wrong)
+    peer = stats.laplace(0.1) if "laplace" in name else stats.norm(0.1)
+    ends = (np.arange(-12, 13) + 0.5) * 0.25
+    expected = np.diff([0.0, *peer.cdf(ends), 1.0]) * len(drawn)
+    counts = np.histogram(drawn, bins=[-np.inf, *(np.arange(-12, 13) + 0.5), np.inf])[0]
+    assert (stats.chisquare(counts, expected).pvalue > alpha) == accepted
+
+
+def test_bad_centers_are_refused(rng):
+    for around in (np.nan, np.inf, np.zeros(2), np.zeros((3, 1))):
+        with pytest.raises(ValueError, match="around must be finite numbers, one or 3"):
+            rounded_laplace(1.0, Grid(pitch=1.0), 3, rng, around=around)
 
 
 def test_words_are_fetched_until_they_suffice(monkeypatch):
@@ -158,7 +200,7 @@ def contradicted(masses, open_mass, truth):
 def quarter(reference):
     """The quarter in which an accepted uniform lies; None if it is rejected."""
     found = reference.run()
-    return None if found is None else reference.cell(Fraction(4), 0, found, half=False)
+    return None if found is None else reference.cell(Fraction(4), 0, found, Fraction(0))
 
 
 def quarter_mass(k):
@@ -213,8 +255,8 @@ class LooseRuns(Reference):
 class TwoZeros(Reference):
     """A broken copy that keeps the negative zero."""
 
-    def laplace(self, factor, *, half):
-        negative, size = self._negative(), self.cell(factor, *self.exponential(), half=half)
+    def discrete_laplace(self, scale):
+        negative, size = self._negative(), self.cell(scale, *self.exponential(), Fraction(0))
         return -size if negative else size
 
 

@@ -1,11 +1,13 @@
 """The exact laws against SciPy's distribution functions; each test fails for a copy with a wrong parameter."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from privsample.distributions.exact.balls import WorkingPrecision, enclose
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.laws import (
     beta,
@@ -59,3 +61,37 @@ def test_shares(factor, accepted, rng, alpha):
 def test_shapes_out_of_range(shape, rng):
     with pytest.raises(ValueError, match=r"shape must be > 0 and at most 2\^200"):
         gamma(shape, WordStream(rng))
+
+
+@pytest.mark.parametrize("name", UNIVARIATE)
+def test_enclosures_shrink_to_one_number(name, rng):
+    number = UNIVARIATE[name][0](Fraction(1), WordStream(rng))
+    balls = [number.ball(bits) for bits in (64, 128, 512, 2048)]
+    for wide, narrow in pairwise(balls):
+        assert wide.overlaps(narrow)
+    assert [ball.rel_accuracy_bits() > bits - 40 for ball, bits in zip(balls, (64, 128, 512, 2048), strict=True)] == [
+        True
+    ] * 4
+
+
+@pytest.mark.parametrize("shape", [Fraction(1, 10**6), Fraction(1, 100), 10**12, 2**100, 2**200])
+def test_extreme_shapes(shape, rng):
+    words, grid = WordStream(rng), Grid(pitch=2.0**-39, low=0.0, relative=True)
+    draws = [gamma(shape, words) for _ in range(300)]
+    assert all(grid.point(rounded(x, grid)) > 0 for x in draws)
+    if shape > 1:
+        with WorkingPrecision(600):
+            away = [float(((x.ball(600) - shape) / enclose(shape).sqrt()).mid()) for x in draws]
+        assert 0.8 < np.std(away) < 1.2
+        assert abs(np.mean(away)) < 0.4
+    else:  # shape times log X is nearly minus an exponential number
+        with WorkingPrecision(200):
+            logs = [-float((x.ball(200).log() * enclose(shape)).mid()) for x in draws]
+        assert 0.7 < np.mean(logs) < 1.3
+
+
+def test_beta_numbers_near_both_ends_are_inside(rng):
+    words, grid = WordStream(rng), Grid(pitch=2.0**-39, low=0.0, high=1.0, relative=True)
+    points = [grid.point(rounded(beta(Fraction(1, 100), Fraction(1, 100), words), grid)) for _ in range(200)]
+    assert 0.0 < min(points) < 1e-20
+    assert 1.0 > max(points) > 1 - 1e-12

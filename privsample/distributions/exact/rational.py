@@ -19,9 +19,16 @@ from privsample.distributions.exact import laws
 from privsample.distributions.exact.balls import enclose
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.lazy import LazyMap, LazyReal, affine, rounded
+from privsample.distributions.exact.truncated import (
+    truncated_beta_sampler,
+    truncated_gamma_sampler,
+    truncated_normal_sampler,
+)
+from privsample.distributions.exact.truncated_dirichlet import truncated_dirichlet_sampler
 from privsample.distributions.exact.words import WordStream
 
 Bounds = tuple[Fraction, Fraction]
+Sampler = Callable[[WordStream], Sequence[LazyReal]]
 ExactStatistic = tuple[Fraction, ...]
 
 
@@ -43,8 +50,11 @@ class RationalDistribution(ABC):
         return replace(self, bounds=(Fraction(low), Fraction(high)))  # type: ignore[type-var]
 
     @abstractmethod
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
-        """The numbers of one draw, each known by enclosures that can be refined."""
+    def sampler(self) -> Sampler:
+        """A function that draws the numbers once, each known by enclosures that can be refined.
+
+        What depends on no randomness is computed once.
+        """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -52,35 +62,25 @@ class RationalDistribution(ABC):
         return ()
 
     @property
-    @abstractmethod
     def support(self) -> tuple[float, float]:
-        """The interval of possible numbers without truncation; an end that is finite is not attained."""
+        """The open interval of possible numbers without truncation."""
+        return -math.inf, math.inf
+
+    @property
+    def shapes(self) -> tuple[Fraction, ...]:
+        """The shape parameters, if there are any; draws crowd at 0 where one is small."""
+        return ()
 
     def sample(self, size: int, grid: Grid, rng: np.random.Generator) -> FloatArray:
         """Independent exact draws, rounded to the grid, shape (size,) or (size, K)."""
-        words = WordStream(rng)
-        point = self._point_inside(grid)
-        drawn = [[point(rounded(number, grid)) for number in self.draw(words)] for _ in range(size)]
+        words, draw = WordStream(rng), self.sampler()
+        drawn = [rounded_numbers(draw(words), grid) for _ in range(size)]
         return np.array(drawn, dtype=np.float64).reshape(size, *self.shape)
 
-    def _point_inside(self, grid: Grid) -> Callable[[int], float]:
-        """The grid point that is released for an index: always inside the support and the bounds.
 
-        Moving a point is post-processing of the index by a public rule (exact_draws.md, step 4).
-        """
-        low, high = self.support
-        pitch = Fraction(grid.pitch)
-        if self.bounds is not None:
-            first, last = math.ceil(self.bounds[0] / pitch), math.floor(self.bounds[1] / pitch)
-            return lambda index: grid.point(min(max(index, first), last))
-        near_low = grid.pitch / 4 or math.ulp(0.0)
-        near_high = min(high - grid.pitch / 4, math.nextafter(high, low))
-
-        def point(index: int) -> float:
-            at = grid.point(index)
-            return near_low if at <= low == 0.0 else near_high if at >= high else at
-
-        return point
+def rounded_numbers(numbers: Sequence[LazyReal], grid: Grid) -> list[float]:
+    """The points of the cells that contain the numbers."""
+    return [grid.point(rounded(number, grid)) for number in numbers]
 
 
 def _power(shape: Fraction, temperature: float) -> Fraction:
@@ -101,15 +101,21 @@ class RationalBeta(RationalDistribution):
         """(0, 1)."""
         return 0.0, 1.0
 
+    @property
+    def shapes(self) -> tuple[Fraction, ...]:
+        """Both a and b."""
+        return self.a, self.b
+
     def tempered(self, temperature: float) -> "RationalBeta":
         """The Beta distribution with the shapes 1 + (a - 1)/T and 1 + (b - 1)/T."""
         return replace(self, a=_power(self.a, temperature), b=_power(self.b, temperature))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (laws.beta(self.a, self.b, words),)
-        return (laws.truncated_beta(self.a, self.b, *self.bounds, words),)
+            return lambda words: (laws.beta(self.a, self.b, words),)
+        draw = truncated_beta_sampler(self.a, self.b, *self.bounds)
+        return lambda words: (draw(words),)
 
 
 @frozen_value
@@ -125,16 +131,23 @@ class RationalGamma(RationalDistribution):
         """(0, inf)."""
         return 0.0, math.inf
 
+    @property
+    def shapes(self) -> tuple[Fraction, ...]:
+        """The shape."""
+        return (self.gamma_shape,)
+
     def tempered(self, temperature: float) -> "RationalGamma":
         """The Gamma distribution with the shape 1 + (shape - 1)/T and the rate over T."""
         shape, rate = _power(self.gamma_shape, temperature), self.rate / Fraction(temperature)
         return replace(self, gamma_shape=shape, rate=rate)
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (affine(laws.gamma(self.gamma_shape, words), 1 / self.rate),)
-        return (laws.truncated_gamma(self.gamma_shape, self.rate, *self.bounds, words),)
+            scale = 1 / self.rate
+            return lambda words: (affine(laws.gamma(self.gamma_shape, words), scale),)
+        draw = truncated_gamma_sampler(self.gamma_shape, self.rate, *self.bounds)
+        return lambda words: (draw(words),)
 
 
 @frozen_value
@@ -145,20 +158,16 @@ class RationalNormal(RationalDistribution):
     variance: Fraction
     bounds: Bounds | None = None
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """(-inf, inf)."""
-        return -math.inf, math.inf
-
     def tempered(self, temperature: float) -> "RationalNormal":
         """The normal distribution with the variance times T."""
         return replace(self, variance=self.variance * Fraction(temperature))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return (LazyMap(self._place, laws.normal(words)),)
-        return (laws.truncated_normal(self.mean, self.variance, *self.bounds, words),)
+            return lambda words: (LazyMap(self._place, laws.normal(words)),)
+        draw = truncated_normal_sampler(self.mean, self.variance, *self.bounds)
+        return lambda words: (draw(words),)
 
     def _place(self, ball: Any) -> Any:
         """The mean plus the standard deviation times a ball around a standard normal number."""
@@ -182,12 +191,17 @@ class RationalDirichlet(RationalDistribution):
         """(0, 1)."""
         return 0.0, 1.0
 
+    @property
+    def shapes(self) -> tuple[Fraction, ...]:
+        """All alpha."""
+        return self.alpha
+
     def tempered(self, temperature: float) -> "RationalDirichlet":
         """The Dirichlet distribution with the parameters 1 + (alpha - 1)/T."""
         return replace(self, alpha=tuple(_power(a, temperature) for a in self.alpha))
 
-    def draw(self, words: WordStream) -> Sequence[LazyReal]:
+    def sampler(self) -> Sampler:
         """K numbers."""
         if self.bounds is None:
-            return laws.dirichlet(self.alpha, words)
-        return laws.truncated_dirichlet(self.alpha, self.bounds[0], words)
+            return lambda words: laws.dirichlet(self.alpha, words)
+        return truncated_dirichlet_sampler(self.alpha, self.bounds[0])

@@ -1,0 +1,103 @@
+"""The dominating pair of a mechanism that fails with a small probability and may then reveal anything."""
+
+import numpy as np
+
+from privsample._checks import FloatArray, open_unit_interval
+from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.pair import LossPair
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@frozen_value
+class FailurePair(LossPair):
+    """A pair of which each distribution fails with probability `mass`, and is that of `base` otherwise.
+
+    It dominates (1 - mass) M + mass V, for a mechanism M that `base` dominates and any mechanism V, because the convex
+    combination of two mechanisms is a post-processing of either mechanism together with the choice (glm.md, section 5).
+    The privacy curve is mass + (1 - mass) delta(epsilon) at every real epsilon.
+    """
+
+    base: LossPair
+    mass: float
+
+    def __post_init__(self) -> None:
+        set_fields(self, mass=open_unit_interval(mass=self.mass))
+
+    @property
+    def max_divergence(self) -> float:
+        """Infinite: a failure may reveal the dataset."""
+        return np.inf
+
+    @property
+    def order_limit(self) -> float:
+        """1: a failure has an infinite privacy loss, so no Rényi divergence is finite."""
+        return 1.0
+
+    @property
+    def alternatives(self) -> tuple[LossPair, ...]:
+        """The alternatives of the base, each with the failure."""
+        return tuple(FailurePair(base=pair, mass=self.mass) for pair in self.base.alternatives)
+
+    @property
+    def is_envelope(self) -> bool:
+        """Whether the base is an envelope."""
+        return self.base.is_envelope
+
+    @property
+    def is_expensive(self) -> bool:
+        """Whether the base is expensive."""
+        return self.base.is_expensive
+
+    @property
+    def curve_cost(self) -> float:
+        """Cost of the base."""
+        return self.base.curve_cost
+
+    @property
+    def from_table(self) -> bool:
+        """Whether curves of the base are tabulated."""
+        return self.base.from_table
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """log(mass + (1 - mass) delta), rounded up: the outcomes of a failure differ between P and Q."""
+        return self._with_mass(self.base.log_delta(epsilon))
+
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The same with the base's approximation."""
+        return self._with_mass(self.base.approx_log_delta(epsilon))
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Infinite at every order."""
+        return np.full(np.shape(orders), np.inf)
+
+    def least_epsilon(self, log_delta: float) -> float:
+        """The epsilon of the base at (delta - mass)/(1 - mass), rounded up; +inf unless delta exceeds the mass."""
+        log_mass = np.log(self.mass)
+        ratio = np.exp(log_mass - log_delta + 4 * _EPS * (1.0 + abs(log_mass) + abs(log_delta)))  # rounded up
+        if not ratio < 1.0:
+            return np.inf
+        rest = log_delta + np.log1p(-ratio) - np.log1p(-self.mass)
+        return self.base.least_epsilon(float(rest - 4 * _EPS * (1.0 + abs(rest))))
+
+    def reverse(self) -> "FailurePair":
+        """The base's reverse with the same failure."""
+        return FailurePair(base=self.base.reverse(), mass=self.mass)
+
+    def dominates(self, other: LossPair) -> bool:
+        """True if the base dominates the other pair, or its base if it fails no more often."""
+        if isinstance(other, FailurePair):
+            return self.mass >= other.mass and self.base.dominates(other.base)
+        return self.base.dominates(other)
+
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """The masses of the base times 1 - mass, with the failure at infinity."""
+        log_masses, at_infinity = self.base.discretize(nodes)
+        rest = np.log1p(-self.mass)
+        return log_masses + rest + 4 * _EPS, float(self._with_mass(np.asarray(at_infinity)))
+
+    def _with_mass(self, log_delta: FloatArray) -> FloatArray:
+        """log(mass + (1 - mass) delta), rounded up by more than the rounding errors of the logarithms."""
+        log_mass = np.log(self.mass)
+        found = np.logaddexp(log_mass, np.log1p(-self.mass) + log_delta) + 4 * _EPS * (1.0 - log_mass)
+        return np.asarray(np.minimum(found, 0.0))
