@@ -60,6 +60,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
     [
         "index",
         "guides/any_pymc_model",
+        "guides/audit",
         "guides/budget",
         "guides/confidence_sets",
         "guides/exact_draws",

@@ -219,7 +219,8 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call("neighbouring_pairs", ps.neighbouring_pairs, pairs)
     yield Call("read_column", ps.read_column, {"data": [0.0, 1.0]})
     tried = {"subject": mechanism, "datasets": (0.0, 1.0), "claim": gaussian, "samples": 300, "rng": rng}
-    yield Call("audit", ps.audit, tried)
+    yield Call("audit", ps.audit, tried | {"view": "outputs"})
+    yield Call("audit of bits", ps.audit, tried | {"view": "bits"})
     registered = {
         "target": _Colour,
         "package": "wrong-types",

@@ -40,6 +40,7 @@ example:
       --samples 20000
 
 A broken copy, which must be refuted: privsample audit laplace --mutant
+The bits of the outputs: privsample audit laplace-sum --view bits
 All examples, with a figure: privsample audit --all --jobs 2 --out audits
 List of names: privsample audit --list"""
 

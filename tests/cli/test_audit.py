@@ -212,3 +212,21 @@ def test_a_mechanism_that_misbehaves(run, monkeypatch):
     ran = run("audit", "gaussian", *QUICK)
     assert ran.code == 2
     assert "outputs must be finite numbers" in ran.err
+
+
+def test_the_bits_of_exact_and_of_textbook_noise(run):
+    words = ["audit", "--mechanism", "laplace-sum", "--bounds", "0,1", "--n", "20", "--scale", "1", "--view", "bits"]
+    exact = run(*words, "--samples", "4000", "--seed", "7")
+    assert exact.code == 0, exact.err
+    assert "The event was chosen by looking at" in " ".join(exact.out.split())
+    floats = run(*words, "--samples", "4000", "--seed", "7", "--json", "--no-exact")
+    assert floats.code == 1
+    assert floats.json["audits"][0]["outcome"] == "VIOLATED"
+    assert floats.json["audits"][0]["event"].startswith("The event was chosen by looking at")
+
+
+def test_an_unknown_view_is_named(run):
+    ran = run("audit", "laplace", "--view", "bit", *QUICK)
+    assert ran.code == 2
+    assert "--view" in ran.err
+    assert "bits" in ran.err.split("--view")[1]

@@ -127,8 +127,8 @@ def audit_bits(task: AuditTask) -> Verdict:
         cases = (max(cases, key=lambda case: _find_events(task, case, each)[1][0].strength),)
     found = [_find_events(task, case, task.samples) for case in cases]
     search, choices, informative = max(found, key=lambda one: one[1][0].strength)
-    share = _learning_draws(task.samples) + _choosing_draws(task.samples)
-    held = max(task.samples - share, 1)
+    spent = _pilot_draws(task.samples) + _learning_draws(task.samples) + _choosing_draws(task.samples)
+    held = max(task.samples - spent, 1)
     used = {choice.event.feature for choice in choices if isinstance(choice.event, CellEvent)}
     used |= {event.feature for row in informative for event in row}
     first, second = (_count(search.case, data, search.features, held, task.rng, used) for data in search.case.datasets)
@@ -150,7 +150,7 @@ Found = tuple[_Search, tuple[Choice, ...], tuple[list[CellEvent], list[CellEvent
 def _find_events(task: AuditTask, case: Neighbours, samples: int) -> Found:
     """Choose the tested events and those of the confidence bounds on `samples` draws from each dataset."""
     rng, points = task.rng, task.epsilons
-    pilot = draw_both_outputs(case, min(max(samples // 10, _LEAST), _PILOT), rng)
+    pilot = draw_both_outputs(case, _pilot_draws(samples), rng)
     features = _features(task, case, pilot)
     learned, choosing = (
         (_count(case, case.datasets[0], features, size, rng), _count(case, case.datasets[1], features, size, rng))
@@ -169,6 +169,10 @@ def _find_events(task: AuditTask, case: Neighbours, samples: int) -> Found:
     )
     informative = tuple([event for event in best.informative if event is not None] for best in both)
     return search, (ranked[0],), (informative[0], informative[1])
+
+
+def _pilot_draws(samples: int) -> int:
+    return min(max(samples // 10, _LEAST), _PILOT)
 
 
 def _learning_draws(samples: int) -> int:

@@ -72,7 +72,11 @@ class ReachedByInverse:
 
 def reached_by_sum(x: FloatArray, statistic: float, *, pitch: float = 0.0) -> NDArray[np.bool_]:
     """Return whether each number is statistic + z in floating-point arithmetic for some z, rounded to the pitch."""
-    return _round(statistic + (x - statistic), pitch) == x
+    noise = x - statistic
+    reached = _round(statistic + noise, pitch) == x
+    for z in (np.nextafter(noise, np.inf), np.nextafter(noise, -np.inf)):  # the difference is itself rounded
+        reached |= _round(statistic + z, pitch) == x
+    return np.asarray(reached, dtype=np.bool_)
 
 
 def reached_by_inverse(
