@@ -139,6 +139,10 @@ def test_the_private_posterior_is_described(rng):
         assert part in table
     exact = regression(sampler="auto", epsilon=0.5).fit(rows[:, :1], labels, rng=rng)
     assert "itself, by rejection" in exact.posterior_statement()
+    timed = regression(epsilon=0.5, constant_time=False).fit(rows[:, :1], labels, rng=rng)
+    for made, mass in ((exact, 1e-15), (timed, 0.0)):
+        assert made.accountant_.infinity_mass == mass
+        assert (ps.Assumption.TIMING in made.accountant_.assumptions) == (mass == 0.0)
     narrow = regression(method="concentrated").fit(rows, labels, rng=rng)
     assert "intervals need not contain the coefficients" in narrow.posterior_statement()
     assert narrow.prior_weight_ > 1.0 == narrow.data_weight_
