@@ -12,6 +12,7 @@ from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.integer_noise import rounded_gaussian, rounded_laplace
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit import bit_features, bits
+from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.reachable import ReachedByInverse, ReachedBySum, candidate_statistics
 
 LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
@@ -141,6 +142,31 @@ def test_pure_noise_mechanisms_are_refuted_where_they_are_not_exact(mechanism, r
     floats = replace(mechanism, exact=False)
     assert ps.audit(floats, view="bits", samples=20_000, rng=rng).violated
     assert not ps.audit(floats, samples=20_000, level=alpha, rng=rng).violated  # as real numbers they are private
+
+
+EXAMPLES = catalogue()
+FLOATS = {ps.Assumption.IDEAL_REALS, ps.Assumption.FLOAT_CHAIN}
+SLOW = {"gibbs-network", "gibbs-scan", "gibbs-updates", "sampled-tempered-posterior"}  # milliseconds a draw
+WITHOUT_FLOATS = [
+    name for name in EXAMPLES if name not in SLOW and not EXAMPLES[name].mechanism.accountant.assumptions & FLOATS
+]
+FEW, ENOUGH = 1_000, 4_000  # where a draw may take a millisecond, and to refute floating-point noise
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", WITHOUT_FLOATS)
+def test_accounts_that_do_not_assume_real_numbers_hold_for_bits(name, rng, alpha):
+    verdict = audit_example(EXAMPLES[name], view="bits", samples=FEW, level=alpha, rng=rng)
+    assert not verdict.violated, verdict.statement
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "laplace-sum", "gaussian-sum"])
+def test_few_draws_refute_floating_point_noise(name, rng):
+    example = EXAMPLES[name]
+    floats = replace(example, mechanism=replace(example.mechanism, exact=False))
+    assert audit_example(floats, view="bits", samples=ENOUGH, rng=rng).violated
+    assert floats.mechanism.accountant.assumptions & FLOATS
 
 
 @pytest.mark.statistical
