@@ -6,7 +6,8 @@ from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.pair import Envelope, delta_below_zero
+from privsample.accounting.loss.exact import CertifiedPair
+from privsample.accounting.loss.pair import Envelope, certified_maximum, delta_below_zero
 
 
 @frozen_value
@@ -60,6 +61,10 @@ class BoundsEnvelope(Envelope):
         curve = views.privacy_curve if self.bounds.has_curve else views.log_delta
         above = np.minimum(curve(self.bounds, distinct), 0.0)[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
+
+    def certified_pair(self) -> CertifiedPair:
+        """The maximum of the account's pairs in both orders."""
+        return certified_maximum(self.bounds.pairs)
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Approximate log delta by the account's worst known pairs, without the certified search."""

@@ -13,6 +13,7 @@ from privsample.accounting.curves.conversion import epsilon_from_renyi, least_ep
 from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.enumeration import enumerate_product
+from privsample.accounting.loss.exact import CertifiedCase, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
 
@@ -167,6 +168,16 @@ class ProductPair(LossPair):
         if np.isinf(found):
             found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
         return min(found, self.max_divergence)
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """Every choice of a case of each member."""
+        found = []
+        for pair, times in self.members:
+            cases = pair.certified_cases(claims)
+            if times > 1 and len(cases) > 1:
+                cases = (((1, pair.certified_pair()),),)  # each release may have another worst case
+            found.append([tuple((times * own, part) for own, part in case) for case in cases])
+        return tuple(tuple(itertools.chain(*choice)) for choice in itertools.product(*found))
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""

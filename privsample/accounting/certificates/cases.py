@@ -1,0 +1,119 @@
+"""The worst cases of an account, and grids on which the checker proves claims for them.
+
+Nothing here has to be trusted: the checker proves every claim for the pairs that a certificate names, whatever the
+grid. Proofs: docs/notes/certificates.md.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, log2, sqrt
+from typing import Any
+
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.exact import CertifiedCase, Claims, exact, reversed_pair
+from privsample.errors import NotCertified
+
+FORMAT = "privsample certificate 1"
+Claim = tuple[str, str]  # epsilon and delta, exact rationals as text
+
+_FINENESS = (2, 8, 32, 96)  # steps per standard deviation of one release, tried in this order
+_TAIL = 2.0**-12  # part of the least claimed delta that all cut tails together may add
+
+
+def certified_cases(bounds: PrivacyBounds, claims: Claims) -> list[CertifiedCase]:
+    """The cases of an account that has dominating pairs, without duplicates. Raises NotCertified."""
+    if bounds.pairs:
+        found = [case for pair in bounds.pairs for case in pair.certified_cases(claims)]
+    elif bounds.parts:
+        found = [case for part in bounds.parts for case in certified_cases(part, claims)]
+    else:
+        raise NotCertified(
+            "the account has a Rényi curve and no dominating pair of distributions, so that a certificate has no pair "
+            "to name; see docs/notes/certificates.md for the accounts that can be certified"
+        )
+    kept: dict[str, CertifiedCase] = {}
+    for case in found:
+        ways = sorted((_text(case), _text(tuple((times, reversed_pair(pair)) for times, pair in case))))
+        kept.setdefault(ways[0], case)
+    return list(kept.values())
+
+
+def _text(case: CertifiedCase) -> str:
+    """The case as text, equal for equal cases."""
+    return json.dumps(case, sort_keys=True)
+
+
+def document(claims: tuple[Claim, ...], cases: list[dict[str, Any]], about: dict[str, Any]) -> str:
+    """A certificate as text."""
+    listed = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in claims]
+    return json.dumps({"format": FORMAT, "about": about, "claims": listed, "cases": cases}, indent=1, ensure_ascii=False)
+
+
+def proved_case(case: CertifiedCase, claims: tuple[Claim, ...]) -> dict[str, Any]:
+    """The case with the coarsest tried grid on which the checker proves all claims. Raises NotCertified."""
+    from privsample import verify
+
+    reason = ""
+    for step, tail in _grids(case, claims):
+        releases = [{"times": times, "pair": pair} for times, pair in case]
+        tried = {"releases": releases, "step": str(step), "tail": str(tail)}
+        try:
+            verify.verify(document(claims, [tried], {}))
+        except verify.Refused as refusal:
+            reason = str(refusal)
+        else:
+            return tried
+    raise NotCertified(f"the claim is not proved by the account's pairs: {reason}; claim a larger epsilon or delta")
+
+
+def _grids(case: CertifiedCase, claims: tuple[Claim, ...]) -> Iterator[tuple[Fraction, Fraction]]:
+    """Steps and tails to try, from coarse to fine; one grid for a case that needs none."""
+    from privsample import verify
+
+    times, deltas = sum(count for count, _ in case), [Fraction(delta) for _, delta in claims]
+    pure = min(deltas) == 0
+    bits = 0 if pure else ceil(-log2(float(min(deltas))) + log2(times / _TAIL))
+    tail = Fraction(0) if pure else Fraction(1, 2**bits)
+    if times == 1 or all(pair["kind"] == "gaussian" for _, pair in case):
+        yield Fraction(1), tail
+        return
+    scales = [2.5 * _value_at_zero(verify.read_pair(pair, "a pair")) for _, pair in case]
+    typical = sqrt(sum(count * scale**2 for (count, _), scale in zip(case, scales, strict=True)) / times)
+    lattice = _lattice(case)
+    if pure and lattice is None:
+        raise NotCertified(
+            "delta = 0 is proved for a composition only if all losses lie on one grid, as those of equal pairs do; "
+            "claim a delta above 0"
+        )
+    for fineness, _ in itertools.groupby(max(_FINENESS[0], each) for each in _FINENESS):
+        step = Fraction(max(typical, 1e-9) / fineness).limit_denominator(10**12)
+        yield (step if lattice is None else lattice / ceil(lattice / step)), tail
+
+
+def _value_at_zero(pair: Any) -> float:
+    """The pair's curve at epsilon = 0, the total variation distance, at which a scale of the loss is read."""
+    return max(float(curve(Fraction(0))) for curve in pair())
+
+
+def _lattice(case: CertifiedCase) -> Fraction | None:
+    """A step whose multiples contain the largest losses of all pairs; None if no such step is known."""
+    steps = {_largest_loss(pair) for _, pair in case}
+    if None in steps:
+        return None
+    common = [step for step in steps if step is not None]
+    least = min(common)
+    return least if all((step / least).denominator == 1 for step in common) else None
+
+
+def _largest_loss(pair: dict[str, Any]) -> Fraction | None:
+    """A number of which the largest loss of a pair is a multiple; None if the loss is unbounded or not rational."""
+    match pair:
+        case {"kind": "laplace", "shift": text} | {"kind": "bounded_range", "epsilon": text}:
+            return Fraction(text)
+        case {"kind": "randomized_response", "epsilon": text} if Fraction(text) > 0:
+            return Fraction(text)
+        case {"kind": "discrete_laplace", "scale": text}:
+            return 1 / Fraction(text)
+    return None
