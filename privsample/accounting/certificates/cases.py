@@ -12,7 +12,7 @@ from math import ceil, log2, sqrt
 from typing import Any
 
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.exact import CertifiedCase, Claims, exact, reversed_pair
+from privsample.accounting.loss.exact import CertifiedCase, Claims, reversed_pair
 from privsample.errors import NotCertified
 
 FORMAT = "privsample certificate 1"
@@ -48,7 +48,9 @@ def _text(case: CertifiedCase) -> str:
 def document(claims: tuple[Claim, ...], cases: list[dict[str, Any]], about: dict[str, Any]) -> str:
     """A certificate as text."""
     listed = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in claims]
-    return json.dumps({"format": FORMAT, "about": about, "claims": listed, "cases": cases}, indent=1, ensure_ascii=False)
+    return json.dumps(
+        {"format": FORMAT, "about": about, "claims": listed, "cases": cases}, indent=1, ensure_ascii=False
+    )
 
 
 def proved_case(case: CertifiedCase, claims: tuple[Claim, ...]) -> dict[str, Any]:

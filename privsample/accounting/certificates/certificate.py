@@ -206,7 +206,9 @@ def _checked(**named: Any) -> FloatArray:
     found = np.atleast_1d(real_array(**named)).ravel()
     top = 1.0 if name == "delta" else np.inf
     if not (found.size and np.all((found >= 0.0) & (found <= top) & np.isfinite(found))):
-        raise ValueError(f"{name} must be finite and >= 0{', at most 1' if name == 'delta' else ''}, got {named[name]!r}")
+        raise ValueError(
+            f"{name} must be finite and >= 0{', at most 1' if name == 'delta' else ''}, got {named[name]!r}"
+        )
     return found
 
 

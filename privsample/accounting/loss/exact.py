@@ -37,7 +37,12 @@ def finite_table(log_p: FloatArray, log_q: FloatArray, slack: float = 0.0) -> Ce
     p, q = np.exp(log_p), np.exp(log_q)
     error = 2 * slack + 8 * _ULP * (2.0 + deepest)
     error = max(error, *(2 * float(abs(sum(map(Fraction, masses.tolist())) - 1)) for masses in (p, q)))
-    return {"kind": "finite", "p": list(map(exact, p.tolist())), "q": list(map(exact, q.tolist())), "error": exact(error)}
+    return {
+        "kind": "finite",
+        "p": list(map(exact, p.tolist())),
+        "q": list(map(exact, q.tolist())),
+        "error": exact(error),
+    }
 
 
 def weights_text(log_weights: FloatArray) -> list[str]:

@@ -12,8 +12,8 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import expm1_excess, log1mexp, ratio_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.discretize import split_mass
-from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.exact import CertifiedPair, exact
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, checked_divergence, delta_below_zero
 from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 

@@ -153,7 +153,9 @@ class BetaEnvelope(Envelope):
             proved = low == high or all((self._curve(*row, float(step), epsilon) <= goals).all() for row in rows)
             if proved or len(found) + len(open_) > _BLOCKS:
                 pair: CertifiedPair = {"kind": "beta", "a": exact(a), "b": exact(b), "step": exact(step)}
-                others = tuple((times * own, part) for pair_, times in self.others for own, part in _only(pair_, claims))
+                others = tuple(
+                    (times * own, part) for pair_, times in self.others for own, part in _only(pair_, claims)
+                )
                 found.append(((self.draws, pair), *others))
             elif family.integer_valued:
                 open_ += [(low, Fraction(floor(middle))), (Fraction(floor(middle) + 1), high)]

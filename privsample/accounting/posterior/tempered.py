@@ -19,8 +19,8 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.curves.chords import RenyiChords
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
-from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
