@@ -1,3 +1,4 @@
+# fmt: off
 """Check a certificate of privacy with python-flint and the standard library: python verify.py FILE.
 
 A certificate names pairs (P, Q) of output distributions and claims (epsilon, delta). Numbers are balls, intervals that
@@ -6,8 +7,6 @@ determines the pair, so a pair is here two functions: its curve and that of (Q, 
 replaced by its chords between the points exp(e) of a grid, the curve of a discrete pair that dominates the first
 one; losses of discrete pairs are added by multiplying polynomials. Proofs: docs/notes/certificates.md.
 """
-
-# fmt: off
 import json
 import re
 import sys
@@ -20,8 +19,7 @@ try:
     from flint import arb, arb_poly, ctx, fmpq
 except ImportError:
     raise SystemExit("privsample verify: error: python-flint is not installed: pip install python-flint") from None
-
-FORMAT, MOST_BYTES, MOST_NODES, MOST_ENTRIES = "privsample certificate 1", 1 << 23, 1 << 17, 1 << 16
+FORMAT, MOST_BYTES, MOST_NODES, MOST_ENTRIES = "privsample certificate 1", 1 << 23, 1 << 19, 1 << 16
 PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; each is tried if a smaller one decides nothing
 NUMBER = re.compile(r"\d{1,2000}(/0*[1-9]\d{0,2000}|(\.\d{1,400})?(e-?\d{1,3})?)", re.ASCII)
 # Numbers and curves
@@ -67,10 +65,9 @@ def randomized_response(epsilon, delta, others):
 def finite(p, q, error):
     """Masses on a finite set, each known up to the relative `error`."""
     require(max(abs(sum(masses) - 1) for masses in (p, q)) <= error, "masses must add up to 1, up to their error")
-    near, zero = arb(1, ball(error).upper()), arb(0)
-    rows = [(ball(one) * near, ball(other) * near) for one, other in zip(p, q, strict=True)]
+    rows = [[ball(mass) * arb(1, ball(error).upper()) for mass in row] for row in zip(p, q, strict=True)]
     def curve(way, e):
-        return sum((zero.max(row[way] - ball(e).exp() * row[1 - way]) for row in rows), zero)
+        return sum((arb(0).max(row[way] - ball(e).exp() * row[1 - way]) for row in rows), arb(0))
     return partial(curve, 0), partial(curve, 1)
 def discrete_laplace(places, scale):
     """Masses proportional to exp(-|k| / scale), moved by a number of `places`."""
@@ -146,6 +143,10 @@ def group(size, pair):
     grown = lambda e: ball(e).expm1() / ball(e / size).expm1() if e > 0 else ball(Fraction(size))  # noqa: E731
     return even(lambda e: grown(e) * base(e / size))
 # Compositions
+def zcdp(rho, order):
+    """The conversion of rho-zCDP at one order a, that is of the Rényi divergence a rho; not the curve of a pair."""
+    a, r = ball(order), ball(rho)
+    return even(lambda e: arb(1).min(((a - 1) * (a * r - ball(e) + (1 - 1 / a).log())).exp() / a))
 def discretize(curve, step, tail):
     """The discrete pair of a curve's chords: (offset, P masses at the losses step (offset + j), P mass of infinity)."""
     low = -reach(lambda j: curve(-step * j) - fall(-step * j) <= ball(tail) + arb(2) ** (-ctx.prec // 2))
@@ -172,10 +173,9 @@ def trim(offset, masses, infinite, tail):
         first, bottom = first + 1, bottom + masses[first + 1]
     kept = masses[first + 1 : first + limited(last - first, MOST_NODES, "nodes")]
     return offset + first, [bottom, *kept], infinite + top
-def product(one, other, tail):
+def product(a, b, tail):
     """The discrete pair of two independent releases, whose losses add up."""
-    infinite = 1 - (1 - one[2]) * (1 - other[2])
-    return trim(one[0] + other[0], (arb_poly(one[1]) * arb_poly(other[1])).coeffs(), infinite, tail)
+    return trim(a[0] + b[0], (arb_poly(a[1]) * arb_poly(b[1])).coeffs(), 1 - (1 - a[2]) * (1 - b[2]), tail)
 def case_curve(releases, step, tail, way):
     """A curve that dominates all releases of a case together, in one order (0 or 1) of each pair."""
     releases = [(release["times"], release["pair"]) for release in releases]
@@ -183,7 +183,7 @@ def case_curve(releases, step, tail, way):
         return gaussian(sum(times * pair.keywords["mu_squared"] for times, pair in releases))[way]
     if sum(times for times, _ in releases) == 1:
         return releases[0][1]()[way]
-    require(all(pair.func is not group for _, pair in releases), "the bound for groups must not be composed")
+    require(all(p.func not in (group, zcdp) for _, p in releases), "the bounds for groups and of zcdp stand alone")
     total = (0, [arb(1)], arb(0))
     for times, pair in releases:
         power = discretize(pair()[way], step, tail)
@@ -227,22 +227,22 @@ def read_pair(found, where):
     require(len(lengths) <= 1, f"the lists of the {name} pair must have equal lengths")
     require(sum(values.get("weights", ())) <= 1, f"the weights of the {name} pair must not add up to more than 1")
     inner = [each.func for each in (values.get("pair"), *values.get("pairs", ())) if each]
-    require(group not in inner, "the bound for groups must not be part of another pair")
+    require(not {group, zcdp} & {*inner}, "the bounds for groups and of zcdp must not be part of another pair")
     return partial(KINDS[name], **{key: value for key, value in values.items() if key != "kind"})
 KINDS = {kind.__name__: kind for kind in (
     gaussian, laplace, randomized_response, finite, discrete_laplace, discrete_gaussian, beta, gamma_shape, gamma_rate,
-    bounded_range, poisson_sample, replaced_record, mixture, maximum, reverse, group)}
+    bounded_range, poisson_sample, replaced_record, mixture, maximum, reverse, group, zcdp)}
 exact, whole = partial(number, Fraction), number(int, lambda x: 0 < x <= 10**12, "whole, from 1 to 10^12")
 positive, share = exact(lambda x: x > 0, "text > 0"), exact(lambda x: 0 < x <= 1, 'text in (0, 1], such as "3/4"')
 unit, inexact = exact(lambda x: 0 <= x <= 1, 'text in [0, 1], such as "1e-6"'), partial(whole, where="a number")
 READERS = {
-    **dict.fromkeys(("mu_squared", "shift", "scale", "variance", "a", "b", "step", "shape"), positive),
+    **dict.fromkeys(("mu_squared", "shift", "scale", "variance", "a", "b", "step", "shape", "rho"), positive),
     **dict.fromkeys(("delta", "tail"), unit), **dict.fromkeys(("p", "q"), several(unit)),
     **dict.fromkeys(("size", "places", "times", "others"), whole), "pair": read_pair, "pairs": several(read_pair),
     **dict.fromkeys(("rates", "weights"), several(share)), **dict.fromkeys(("format", "about", "kind"), lambda x, _: x),
-    "rate": share, "ratio": exact(lambda x: x > 1, "text > 1"), "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6"),
-    "epsilon": exact(lambda x: 0 <= x <= 10**9, 'text from 0 to 10^9, such as "3/4"'),
-    "releases": several(fields("times", "pair")), "claims": several(fields("epsilon", "delta")),
+    "rate": share, **dict.fromkeys(("ratio", "order"), exact(lambda x: x > 1, "text > 1")),
+    "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6"), "epsilon": exact(lambda x: 0 <= x <= 10**9, "text <= 10^9"),
+    "claims": several(fields("epsilon", "delta")), "releases": several(fields("times", "pair")),
     "cases": several(fields("releases", "step", "tail")),
 }
 def unique(given):
@@ -295,6 +295,5 @@ def main(words):
         print(f"verify: error: {error}; usage: python verify.py FILE", file=sys.stderr)
         return 1 if isinstance(error, Refused) else 2
     return 0
-
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

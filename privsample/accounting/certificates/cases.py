@@ -11,8 +11,10 @@ from fractions import Fraction
 from math import ceil, log2, sqrt
 from typing import Any
 
+import numpy as np
+
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.exact import CertifiedCase, Claims, reversed_pair
+from privsample.accounting.loss.exact import CertifiedCase, Claims, exact, reversed_pair
 from privsample.errors import NotCertified
 
 FORMAT = "privsample certificate 1"
@@ -28,6 +30,8 @@ def certified_cases(bounds: PrivacyBounds, claims: Claims) -> list[CertifiedCase
         found = [case for pair in bounds.pairs for case in pair.certified_cases(claims)]
     elif bounds.parts:
         found = [case for part in bounds.parts for case in certified_cases(part, claims)]
+    elif np.isfinite(bounds.zcdp) and bounds.infinity_mass == 0.0 and bounds.zcdp > 0.0:
+        found = [_zcdp_case(bounds.zcdp, claims)]
     else:
         raise NotCertified(
             "the account has a Rényi curve and no dominating pair of distributions, so that a certificate has no pair "
@@ -38,6 +42,15 @@ def certified_cases(bounds: PrivacyBounds, claims: Claims) -> list[CertifiedCase
         ways = sorted((_text(case), _text(tuple((times, reversed_pair(pair)) for times, pair in case))))
         kept.setdefault(ways[0], case)
     return list(kept.values())
+
+
+def _zcdp_case(rho: float, claims: Claims) -> CertifiedCase:
+    """The conversion of a zCDP guarantee at the order that is best for the first claim."""
+    epsilon = claims[0][0]
+    orders = 1.0 + np.geomspace(1e-3, 1e6, 20_000)
+    log_delta = (orders - 1.0) * (rho * orders - epsilon + np.log1p(-1.0 / orders)) - np.log(orders)
+    order = float(orders[np.argmin(log_delta)])
+    return ((1, {"kind": "zcdp", "rho": exact(rho), "order": exact(order)}),)
 
 
 def _text(case: CertifiedCase) -> str:

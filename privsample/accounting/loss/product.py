@@ -171,6 +171,8 @@ class ProductPair(LossPair):
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """Every choice of a case of each member."""
+        if len(each := self.alternatives) > 1:
+            return tuple(itertools.chain.from_iterable(pair.certified_cases(claims) for pair in each))
         found = []
         for pair, times in self.members:
             cases = pair.certified_cases(claims)
