@@ -140,13 +140,13 @@ def reverse(pair):
 def group(size, pair):
     """The general bound for groups of `size` units; not the curve of a pair, so it stands alone."""
     base = maximum([pair])[0]
-    grown = lambda e: ball(e).expm1() / ball(e / size).expm1() if e > 0 else ball(Fraction(size))  # noqa: E731
-    return even(lambda e: grown(e) * base(e / size))
+    return even(lambda e: (ball(e).expm1() / ball(e / size).expm1() if e > 0 else size) * base(e / size))
+def renyi(order, rho, ranges):
+    """The conversion at one order of rho-zCDP, and of draws with losses in intervals of these lengths; not a pair."""
+    a, halves, s = ball(order), [ball(length) / 2 for length in ranges], lambda x: (x.sinh() / x).log()
+    r = sum((s(a * x) - s(a * x - x) + (s(a * x) - s(x)) / (a - 1) for x in halves), a * ball(rho))
+    return even(lambda e: arb(1).min(((a - 1) * (r - ball(e) + (1 - 1 / a).log())).exp() / a))
 # Compositions
-def zcdp(rho, order):
-    """The conversion of rho-zCDP at one order a, that is of the Rényi divergence a rho; not the curve of a pair."""
-    a, r = ball(order), ball(rho)
-    return even(lambda e: arb(1).min(((a - 1) * (a * r - ball(e) + (1 - 1 / a).log())).exp() / a))
 def discretize(curve, step, tail):
     """The discrete pair of a curve's chords: (offset, P masses at the losses step (offset + j), P mass of infinity)."""
     low = -reach(lambda j: curve(-step * j) - fall(-step * j) <= ball(tail) + arb(2) ** (-ctx.prec // 2))
@@ -183,7 +183,7 @@ def case_curve(releases, step, tail, way):
         return gaussian(sum(times * pair.keywords["mu_squared"] for times, pair in releases))[way]
     if sum(times for times, _ in releases) == 1:
         return releases[0][1]()[way]
-    require(all(p.func not in (group, zcdp) for _, p in releases), "the bounds for groups and of zcdp stand alone")
+    require(all(p.func not in (group, renyi) for _, p in releases), "the bounds group and renyi stand alone")
     total = (0, [arb(1)], arb(0))
     for times, pair in releases:
         power = discretize(pair()[way], step, tail)
@@ -204,10 +204,10 @@ def number(kind, accepted, what):
         require(type(value) is kind and accepted(value), f"{where} must be {what}, got {found!r:.60}")
         return value
     return read
-def several(reader):
-    """A reader of lists that are not empty."""
+def several(reader, least=1):
+    """A reader of lists that are long enough."""
     def read(found, where):
-        require(isinstance(found, list) and found, f"{where} must be a list that is not empty")
+        require(isinstance(found, list) and len(found) >= least, f"{where} must be a list of {least} or more")
         return [reader(each, where) for each in found[: limited(len(found), MOST_ENTRIES, "entries")]]
     return read
 def fields(*names):
@@ -227,23 +227,23 @@ def read_pair(found, where):
     require(len(lengths) <= 1, f"the lists of the {name} pair must have equal lengths")
     require(sum(values.get("weights", ())) <= 1, f"the weights of the {name} pair must not add up to more than 1")
     inner = [each.func for each in (values.get("pair"), *values.get("pairs", ())) if each]
-    require(not {group, zcdp} & {*inner}, "the bounds for groups and of zcdp must not be part of another pair")
+    require(not {group, renyi} & {*inner}, "the bounds group and renyi must not be part of another pair")
     return partial(KINDS[name], **{key: value for key, value in values.items() if key != "kind"})
 KINDS = {kind.__name__: kind for kind in (
     gaussian, laplace, randomized_response, finite, discrete_laplace, discrete_gaussian, beta, gamma_shape, gamma_rate,
-    bounded_range, poisson_sample, replaced_record, mixture, maximum, reverse, group, zcdp)}
+    bounded_range, poisson_sample, replaced_record, mixture, maximum, reverse, group, renyi)}
 exact, whole = partial(number, Fraction), number(int, lambda x: 0 < x <= 10**12, "whole, from 1 to 10^12")
 positive, share = exact(lambda x: x > 0, "text > 0"), exact(lambda x: 0 < x <= 1, 'text in (0, 1], such as "3/4"')
 unit, inexact = exact(lambda x: 0 <= x <= 1, 'text in [0, 1], such as "1e-6"'), partial(whole, where="a number")
 READERS = {
-    **dict.fromkeys(("mu_squared", "shift", "scale", "variance", "a", "b", "step", "shape", "rho"), positive),
-    **dict.fromkeys(("delta", "tail"), unit), **dict.fromkeys(("p", "q"), several(unit)),
+    **dict.fromkeys(("mu_squared", "shift", "scale", "variance", "a", "b", "step", "shape"), positive),
+    **dict.fromkeys(("p", "q"), several(unit)), "ranges": several(positive, 0), "delta": unit, "tail": unit,
     **dict.fromkeys(("size", "places", "times", "others"), whole), "pair": read_pair, "pairs": several(read_pair),
     **dict.fromkeys(("rates", "weights"), several(share)), **dict.fromkeys(("format", "about", "kind"), lambda x, _: x),
     "rate": share, **dict.fromkeys(("ratio", "order"), exact(lambda x: x > 1, "text > 1")),
-    "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6"), "epsilon": exact(lambda x: 0 <= x <= 10**9, "text <= 10^9"),
+    **dict.fromkeys(("epsilon", "rho"), exact(lambda x: 0 <= x <= 10**9, "text from 0 to 10^9")),
     "claims": several(fields("epsilon", "delta")), "releases": several(fields("times", "pair")),
-    "cases": several(fields("releases", "step", "tail")),
+    "cases": several(fields("releases", "step", "tail")), "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6"),
 }
 def unique(given):
     """An object of JSON whose fields are distinct."""

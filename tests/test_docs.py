@@ -61,6 +61,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
         "index",
         "guides/any_pymc_model",
         "guides/budget",
+        "guides/certificates",
         "guides/confidence_sets",
         "guides/exact_inference",
         "guides/files",

@@ -6,51 +6,91 @@ grid. Proofs: docs/notes/certificates.md.
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from math import ceil, log2, sqrt
+from math import ceil, log, log2, sqrt
 from typing import Any
 
 import numpy as np
 
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.exact import CertifiedCase, Claims, exact, reversed_pair
+from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Claims, exact, reversed_pair
+from privsample.accounting.loss.pair import LossPair
 from privsample.errors import NotCertified
 
 FORMAT = "privsample certificate 1"
 Claim = tuple[str, str]  # epsilon and delta, exact rationals as text
 
 _FINENESS = (2, 8, 32, 96)  # steps per standard deviation of one release, tried in this order
+_LEAST_LOG_DELTA = -1e4
 _TAIL = 2.0**-12  # part of the least claimed delta that all cut tails together may add
 
 
-def certified_cases(bounds: PrivacyBounds, claims: Claims) -> list[CertifiedCase]:
-    """The cases of an account that has dominating pairs, without duplicates. Raises NotCertified."""
-    if bounds.pairs:
-        found = [case for pair in bounds.pairs for case in pair.certified_cases(claims)]
-    elif bounds.parts:
-        found = [case for part in bounds.parts for case in certified_cases(part, claims)]
-    elif np.isfinite(bounds.zcdp) and bounds.infinity_mass == 0.0 and bounds.zcdp > 0.0:
-        found = [_zcdp_case(bounds.zcdp, claims)]
-    else:
-        raise NotCertified(
-            "the account has a Rényi curve and no dominating pair of distributions, so that a certificate has no pair "
-            "to name; see docs/notes/certificates.md for the accounts that can be certified"
-        )
+def proved_cases(bounds: PrivacyBounds, claims: tuple[Claim, ...]) -> list[dict[str, Any]]:
+    """The cases of an account with grids on which the checker proves the claims. Raises NotCertified."""
+    numbers = tuple((float(Fraction(epsilon)), _log(Fraction(delta))) for epsilon, delta in claims)
+    if bounds.parts and not bounds.pairs:
+        return [case for part in bounds.parts for case in proved_cases(part, claims)]
+    if not bounds.pairs:
+        return [_without_pairs(bounds, numbers, claims)]
+    found = []
+    for pair in bounds.pairs:
+        try:
+            found += [proved_case(case, claims) for case in _distinct(pair.certified_cases(numbers))]
+        except NotCertified as reason:
+            found.append(_by_renyi(pair, numbers, claims, reason))
+    return found
+
+
+def _by_renyi(pair: LossPair, numbers: Claims, claims: tuple[Claim, ...], reason: NotCertified) -> dict[str, Any]:
+    """The case of a pair's Rényi bound. Raises the reason for which the pair itself failed if this fails too."""
+    try:
+        return proved_case(_renyi_case(pair.certified_renyi(), numbers), claims)
+    except NotCertified:
+        raise reason from None
+
+
+def _log(delta: Fraction) -> float:
+    """log delta, and a number below the log delta of every claim for delta = 0."""
+    return log(delta) if delta else _LEAST_LOG_DELTA
+
+
+def _without_pairs(bounds: PrivacyBounds, numbers: Claims, claims: tuple[Claim, ...]) -> dict[str, Any]:
+    """The case of the zCDP guarantee of an account that has no pairs. Raises NotCertified."""
+    reason = NotCertified(
+        "the account has a Rényi curve and no dominating pair of distributions, so that a certificate has no pair to "
+        "name, and its zCDP guarantee, if any, does not prove the claim; docs/guides/certificates.md lists the "
+        "accounts that can be certified"
+    )
+    if not (0.0 < bounds.zcdp < np.inf and bounds.infinity_mass == 0.0):
+        raise reason
+    try:
+        return proved_case(_renyi_case((Fraction(bounds.zcdp), ()), numbers), claims)
+    except NotCertified:
+        raise reason from None
+
+
+def _distinct(cases: tuple[CertifiedCase, ...]) -> list[CertifiedCase]:
+    """The cases without repetitions; a case and the one with all pairs reversed are proved together."""
     kept: dict[str, CertifiedCase] = {}
-    for case in found:
+    for case in cases:
         ways = sorted((_text(case), _text(tuple((times, reversed_pair(pair)) for times, pair in case))))
         kept.setdefault(ways[0], case)
     return list(kept.values())
 
 
-def _zcdp_case(rho: float, claims: Claims) -> CertifiedCase:
-    """The conversion of a zCDP guarantee at the order that is best for the first claim."""
-    epsilon = claims[0][0]
+def _renyi_case(bound: CertifiedRenyi, claims: Claims) -> CertifiedCase:
+    """The conversion of a Rényi bound at the order that is best for the first claim."""
+    rho, ranges = float(bound[0]), Counter(map(float, bound[1]))
     orders = 1.0 + np.geomspace(1e-3, 1e6, 20_000)
-    log_delta = (orders - 1.0) * (rho * orders - epsilon + np.log1p(-1.0 / orders)) - np.log(orders)
-    order = float(orders[np.argmin(log_delta)])
-    return ((1, {"kind": "zcdp", "rho": exact(rho), "order": exact(order)}),)
+    divergence = rho * orders + sum(
+        count * BoundedRangeEnvelope(loss_range=length).renyi(orders) for length, count in ranges.items()
+    )
+    log_delta = (orders - 1.0) * (divergence - claims[0][0] + np.log1p(-1.0 / orders)) - np.log(orders)
+    order, texts = exact(float(orders[np.argmin(log_delta)])), list(map(exact, bound[1]))
+    return ((1, {"kind": "renyi", "order": order, "rho": exact(bound[0]), "ranges": texts}),)
 
 
 def _text(case: CertifiedCase) -> str:

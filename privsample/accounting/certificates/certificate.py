@@ -1,6 +1,5 @@
 """Certificates of accounts: what a stranger needs to check a claimed (epsilon, delta) without this library."""
 
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, real_array
 from privsample._value import frozen_value
-from privsample.accounting.certificates.cases import Claim, certified_cases, document, proved_case
+from privsample.accounting.certificates.cases import Claim, document, proved_cases
 from privsample.accounting.loss.exact import rounded_up
 from privsample.errors import NotCertified
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from privsample.accounting.base import Accountant
 
 _DIGITS = 4  # of a claimed number that is chosen here
-_LEAST_LOG_DELTA = -1e4
 
 
 @frozen_value
@@ -165,11 +163,24 @@ class Certificate:
 
 
 def certify(account: "Accountant", epsilon: ArrayLike | None, delta: ArrayLike | None) -> Certificate:
-    """The certificate of an account; a missing epsilon or delta is the account's, rounded up to four digits."""
-    claims = _claims(account, epsilon, delta)
-    numbers = tuple((float(Fraction(e)), _log(float(Fraction(d)))) for e, d in claims)
+    """The certificate of an account; a missing epsilon or delta is the account's, rounded up to four digits.
+
+    If the grid of a composition cannot prove the rounded number, which may be next to the exact one, it is raised by
+    a thousandth before it is rounded up.
+    """
+    if epsilon is not None and delta is not None:
+        return _certified(account, _claims(account, epsilon, delta))
     try:
-        cases = [proved_case(case, claims) for case in certified_cases(account.bounds, numbers)]
+        return _certified(account, _claims(account, epsilon, delta))
+    except NotCertified:
+        raised = _claims(account, epsilon, delta, margin=1e-3)
+        return _certified(account, raised)
+
+
+def _certified(account: "Accountant", claims: tuple[Claim, ...]) -> Certificate:
+    """The certificate of an account with these claims. Raises NotCertified."""
+    try:
+        cases = proved_cases(account.bounds, claims)
     except NotCertified as reason:
         raise NotCertified(f"{type(account).__name__} cannot be certified: {reason}") from None
     about = {
@@ -181,21 +192,20 @@ def certify(account: "Accountant", epsilon: ArrayLike | None, delta: ArrayLike |
     return Certificate(text=document(claims, cases, about))
 
 
-def _log(delta: float) -> float:
-    """log delta, and a number below every log delta of a claim for delta = 0."""
-    return float(np.log(delta)) if delta > 0.0 else _LEAST_LOG_DELTA
-
-
-def _claims(account: "Accountant", epsilon: ArrayLike | None, delta: ArrayLike | None) -> tuple[Claim, ...]:
-    """The claims as exact text. Raises ValueError for numbers that cannot be claimed."""
+def _claims(
+    account: "Accountant", epsilon: ArrayLike | None, delta: ArrayLike | None, *, margin: float = 0.0
+) -> tuple[Claim, ...]:
+    """The claims as exact text, a missing number raised by a relative margin. Raises ValueError and NotCertified."""
     if epsilon is None and delta is None:
         raise ValueError("a certificate needs epsilon, delta or both: certificate(delta=1e-6)")
     if epsilon is None:
         deltas = _checked(delta=delta)
-        return tuple((_up(float(account.epsilon(d)), "epsilon"), repr(float(d))) for d in deltas)
+        return tuple((_up(float(account.epsilon(d)) * (1.0 + margin), "epsilon"), repr(float(d))) for d in deltas)
     epsilons = _checked(epsilon=epsilon)
     if delta is None:
-        return tuple((repr(float(e)), _up(float(account.delta(e)), "delta")) for e in epsilons)
+        return tuple(
+            (repr(float(e)), _up(min(float(account.delta(e)) * (1.0 + margin), 1.0), "delta")) for e in epsilons
+        )
     pairs = np.broadcast_arrays(epsilons, _checked(delta=delta))
     return tuple((repr(float(e)), repr(float(d))) for e, d in zip(*pairs, strict=True))
 

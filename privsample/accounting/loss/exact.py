@@ -10,8 +10,10 @@ from privsample._checks import FloatArray
 
 CertifiedPair = dict[str, Any]  # {"kind": ..., parameters}; numbers are exact rationals as text
 CertifiedCase = tuple[tuple[int, CertifiedPair], ...]  # releases: multiplicity and pair
+CertifiedRenyi = tuple[Fraction, tuple[Fraction, ...]]  # rho of zCDP, and lengths of intervals that contain losses
 Claims = tuple[tuple[float, float], ...]  # (epsilon, log delta), for which cases may be chosen
 
+_LEAST_LOG_WEIGHT = -690.0
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -50,9 +52,10 @@ def weights_text(log_weights: FloatArray) -> list[str]:
 
     The curve of a mixture increases with each weight, as the rest has zero loss.
     """
-    weights = [Fraction(w) for w in (np.exp(log_weights) * (1.0 + 8 * _ULP * (1.0 + np.abs(log_weights)))).tolist()]
+    above = np.maximum(log_weights, _LEAST_LOG_WEIGHT)  # a weight that underflows is raised too
+    weights = list(map(Fraction, (np.exp(above) * (1.0 + 8 * _ULP * (1.0 + np.abs(above)))).tolist()))
     total = max(sum(weights, Fraction(0)), Fraction(1))
-    return [str(weight / total) for weight in weights if weight > 0]
+    return [str(weight / total) for weight in weights]
 
 
 _SYMMETRIC = (
@@ -66,6 +69,8 @@ def reversed_pair(pair: CertifiedPair) -> CertifiedPair:
     match pair["kind"]:
         case "reverse":
             return dict(pair["pair"])
+        case "finite":
+            return pair | {"p": pair["q"], "q": pair["p"]}
         case "beta":
             return pair | {"a": pair["b"], "b": pair["a"]}
         case kind if kind in _SYMMETRIC:

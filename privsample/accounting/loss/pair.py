@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from privsample._logspace import expm1_excess, log1mexp, resolved
 from privsample._value import Memo, frozen_value, set_fields
 from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
-from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims, exact, finite_table
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims, exact, finite_table
 from privsample.errors import NotCertified, NumericalFailure
 
 _EXPENSIVE_VALUES = 512  # number of values of an expensive privacy curve that one discretization computes
@@ -129,6 +130,25 @@ class LossPair(Memo, ABC):
             f"{type(self).__name__} has no notation in certificates: its curve is the result of a search or of an "
             "integral, and not of a pair with a closed form"
         )
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """A Rényi bound in the notation of certificates, for compositions in which it is tighter than pairs.
+
+        Returns
+        -------
+        Fraction
+            The rho of a zCDP guarantee, by default half the square of the max divergence.
+        tuple of Fraction
+            Lengths of intervals that contain the losses of further draws.
+
+        Raises
+        ------
+        NotCertified
+            If no such bound is known.
+        """
+        if not np.isfinite(self.max_divergence):
+            raise NotCertified(f"no Rényi bound of {type(self).__name__} has a notation in certificates")
+        return Fraction(self.max_divergence) ** 2 / 2, ()
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """Releases that together dominate this pair, one tuple for each worst case.
@@ -534,6 +554,9 @@ class DiscretePair(LossPair):
         Logs of the probabilities under one dataset and under its neighbour; each adds up to one.
     loss : array, shape (outcomes,), optional
         The privacy loss log_p - log_q in nats, if it is known more accurately than by that difference.
+    factors : tuple of (LossPair, int), default ()
+        Independent pairs, each with its multiplicity, whose product this is; a certificate names these. Empty if the
+        pair is no product.
 
     Notes
     -----
@@ -552,6 +575,7 @@ class DiscretePair(LossPair):
     log_p: FloatArray
     log_q: FloatArray
     loss: FloatArray = field(default_factory=lambda: np.empty(0))
+    factors: "tuple[tuple[LossPair, int], ...]" = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         p, q = (_log_masses(log_p=self.log_p), _log_masses(log_q=self.log_q))
@@ -618,7 +642,8 @@ class DiscretePair(LossPair):
         DiscretePair
             (Q, P), with the losses negated.
         """
-        return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss)
+        factors = tuple((pair.reverse(), times) for pair, times in self.factors)
+        return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss, factors=factors)
 
     def certified_pair(self) -> CertifiedPair:
         """Randomized response if the pair is that, otherwise the table of masses.
@@ -629,6 +654,22 @@ class DiscretePair(LossPair):
             The pair.
         """
         return _certified_response(self) or finite_table(self.log_p, self.log_q)
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The releases of `factors` together if the pair is their product, otherwise one release of the pair.
+
+        Parameters
+        ----------
+        claims : tuple of (float, float)
+            Not used.
+
+        Returns
+        -------
+        tuple of tuples of (int, dict)
+            One case.
+        """
+        del claims
+        return (tuple((times, pair.certified_pair()) for pair, times in self.factors) or ((1, self.certified_pair()),),)
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Split the mass of each outcome between the two neighbouring nodes, which preserves its P and Q masses."""

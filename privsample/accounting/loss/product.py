@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from fractions import Fraction
 from math import comb, prod, sqrt
 
 import numpy as np
@@ -13,7 +14,7 @@ from privsample.accounting.curves.conversion import epsilon_from_renyi, least_ep
 from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.enumeration import enumerate_product
-from privsample.accounting.loss.exact import CertifiedCase, Claims
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
 
@@ -180,6 +181,12 @@ class ProductPair(LossPair):
                 cases = (((1, pair.certified_pair()),),)  # each release may have another worst case
             found.append([tuple((times * own, part) for own, part in case) for case in cases])
         return tuple(tuple(itertools.chain(*choice)) for choice in itertools.product(*found))
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """The sum of the members' bounds."""
+        found = [(times, pair.certified_renyi()) for pair, times in self.members]
+        rho = sum((times * own for times, (own, _) in found), Fraction(0))
+        return rho, tuple(itertools.chain.from_iterable(times * ranges for times, (_, ranges) in found))
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""

@@ -75,6 +75,5 @@ def independent_coordinates(members: tuple[tuple[LossPair, int], ...]) -> LossPa
         for _ in range(times):
             mass = np.convolve(mass, np.exp(pair.log_masses))
     log_p = np.log(mass / mass.sum())
-    return DiscretePair(
-        log_p=log_p, log_q=log_p[::-1], loss=(2 * np.arange(whole + 1.0) - whole) / discrete[0][0].scale
-    )
+    losses = (2 * np.arange(whole + 1.0) - whole) / discrete[0][0].scale
+    return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=losses, factors=members)

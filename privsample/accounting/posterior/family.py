@@ -19,6 +19,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, Smoo
 from privsample.accounting.loss.product import LEAST_CONTOUR_LOG_DELTA, ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows, beta_log_delta
 from privsample.accounting.posterior.branch_and_bound import Rows, maximize_over_sums
+from privsample.errors import NotCertified
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 
@@ -137,13 +138,20 @@ class BetaEnvelope(Envelope):
         rows = (np.repeat(a, epsilon.size), np.repeat(b, epsilon.size), self.ends[0].step)
         return self._curve(*rows, np.tile(epsilon.ravel(), len(a))).reshape(len(a), *epsilon.shape)
 
+    def certified_pair(self) -> CertifiedPair:
+        """Raise NotCertified: the blocks of a composition of several families are not known."""
+        raise NotCertified(
+            "several posteriors with different priors or weights may have their worst cases at different sums of the "
+            "other records, for which certificates have no notation; certify each posterior alone"
+        )
+
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """A pair that dominates each block of sums, with all draws; blocks are halved until they prove the claims."""
         family = self.family
         goals = np.array([claim[1] for claim in claims]) - _SPLIT_MARGIN
         epsilon = np.array([claim[0] for claim in claims])
         last = Fraction(family.n - family.group_size)
-        open_, found = [(Fraction(0), last)], []
+        open_, found = [(Fraction(0), last)], list[CertifiedCase]()
         while open_:
             low, high = open_.pop()
             a, b = Fraction(family.a) + Fraction(family.step) * low, Fraction(family.b)

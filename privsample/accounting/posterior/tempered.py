@@ -19,7 +19,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.curves.chords import RenyiChords
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
-from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
@@ -326,6 +326,10 @@ class TemperedEnvelope(Envelope):
         epsilon = np.array([claims[0][0]])
         better = min((self.bounded, self.gaussian), key=lambda pair: float(pair.log_delta(epsilon)[0]))
         return better.certified_cases(claims)
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """That of the range of the loss."""
+        return self.bounded.certified_renyi()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The minimum of the closed forms and of the chords of the largest divergence over all sums."""
