@@ -18,12 +18,13 @@ from privsample.accounting.loss.exact import exact, reversed_pair, rounded_up, w
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.loss.worst import WorstPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import TwoLaplacePair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
-from privsample.accounting.posterior.random_scan import RandomScanPair
+from privsample.accounting.posterior.random_scan import RandomScanEnvelope, RandomScanPair
 from privsample.accounting.sgd import OrderPair
 from privsample.accounting.stated.finite import LargeTable
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
@@ -34,6 +35,9 @@ PLACE = ps.ReplaceOne(n=20)
 GAUSSIAN = ps.GaussianAccountant(sensitivity=1, noise_std=2)
 LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=2)
 MODEL = ps.BetaBernoulli(alpha=5, beta=7)
+
+
+GRAPH = ps.ProfileGraph(profiles={"a": [0.6, 0.4], "b": [0.5, 0.5], "c": [0.3, 0.7]}, edges=[("a", "b"), ("b", "c")])
 
 
 def statistics(noise, differences=((1, 1, 0),), **further):
@@ -91,6 +95,12 @@ ACCOUNTS = {
         base=ps.GaussianAccountant(sensitivity=1, noise_std=2, relation=ps.ReplaceOne(n=5)),
         scheme=ps.WithReplacement(n=20, m=5),
     ),
+    "profiles": ps.SmoothOneBit(graph=GRAPH, epsilon=0.5).accountant,
+    "tempered": ps.TemperedAccountant(
+        model=ps.DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2
+    ),
+    "random scan": ps.RandomScanAccountant(base=ps.BoundedRangeAccountant(loss_range=0.8), variables=4, updated=2),
+    "langevin": ps.HiddenStateAccountant(moves=(1, 0), noise_stds=(1, 1), constants=(1, 0.5)),
     "table": 2 * ps.PairAccountant(p=np.array([0.5, 0.3, 0.2]), q=np.array([0.4, 0.3, 0.3])),
     "table, unknown order": 2
     * ps.PairAccountant(p=np.array([0.5, 0.3, 0.2]), q=np.array([0.4, 0.3, 0.3]), relation=PLACE),
@@ -167,7 +177,7 @@ def test_curves_of_pairs_equal_those_of_the_checker(pair, epsilon):
         (
             ps.PosteriorAccountant(model=MODEL, n=20, data_weight=0.2)
             + ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=9, beta=9), n=20, data_weight=0.2),
-            "several posteriors with different priors or weights",
+            "give one account several draws",
         ),
         (2 * ps.Group(base=GAUSSIAN, size=2), "bound for groups is not the curve of a pair"),
         (LAPLACE + ps.LaplaceAccountant(sensitivity=1, scale=3), "delta = 0 is proved for a composition only if"),
@@ -220,6 +230,16 @@ def test_a_release_is_certified_at_its_own_delta():
     assert release.certificate(epsilon=1.0).claims[0][0] == "1.0"
 
 
+def test_tempered_posteriors_are_certified_by_the_closer_closed_form():
+    account = ps.TemperedAccountant(model=MODEL, n=20, temperature=4, truncation=0.2)
+    ((envelope,),) = account.bounds.directions
+    for epsilon, kind in ((0.01, "gaussian"), (float(account.pure_epsilon) * 0.99, "bounded_range")):
+        ((((_, pair),),)) = envelope.certified_cases(((epsilon, -5.0),))
+        assert pair["kind"] in {kind, "bounded_range"}
+    assert envelope.certified_pair()["kind"] == "bounded_range"
+    assert envelope.certified_renyi() == envelope.bounded.certified_renyi()
+
+
 def test_renyi_bounds_of_pairs():
     assert BoundsEnvelope(bounds=GAUSSIAN.bounds).certified_renyi() == (Fraction(1, 8), ())
     assert BoundsEnvelope(bounds=(GAUSSIAN | LAPLACE).bounds).certified_renyi() == (Fraction(1, 8), ())
@@ -233,7 +253,39 @@ def test_renyi_bounds_of_pairs():
         BetaPair(a=3.0, b=2.0, step=0.5).certified_renyi()
 
 
+def test_cases_of_envelopes():
+    claims = ((0.5, np.log(1e-3)),)
+    pair = OneOfPairs(members=(GaussianPair(mu=0.7), LaplacePair(shift=0.9)))
+    assert [case[0][1]["kind"] for case in pair.certified_cases(claims)] == ["gaussian", "laplace"]
+    assert TabulatedPair(pair=pair).certified_cases(claims) == pair.certified_cases(claims)
+    rows = WorstPair(log_p=np.log([[0.5, 0.5], [0.3, 0.7]]), log_q=np.log([[0.3, 0.7], [0.5, 0.5]]))
+    assert len(rows.certified_cases(claims)) == 2
+    twice = ProductPair(members=((rows, 2), (GaussianPair(mu=0.7), 1)))
+    assert [len(case) for case in twice.certified_cases(claims)] == [3, 3, 3]
+    often = ProductPair(members=((rows, 99), (GaussianPair(mu=0.7), 1)))
+    ((release, other),) = often.certified_cases(claims)
+    assert (release[0], release[1]["kind"], other[1]["kind"]) == (99, "maximum", "gaussian")
+    one = GroupEnvelope(base=LAPLACE.bounds, size=1)
+    assert one.certified_cases(claims) == (((1, {"kind": "laplace", "shift": "1/2"}),),)
+    envelope = RandomScanEnvelope(base=BoundedRangeEnvelope(loss_range=0.5), log_rate=-1.0)
+    assert envelope.certified_pair()["kind"] == "mixture"
+
+
+def test_a_table_with_the_losses_of_randomized_response_and_other_masses_is_a_table():
+    log_p, losses = np.log([0.5, 0.25, 0.25]), np.array([0.5, -0.5, 0.0])
+    log_q = log_p - losses
+    rest = np.log(1.0 - np.exp(log_q[:2]).sum())
+    pair = DiscretePair(log_p=log_p, log_q=np.append(log_q[:2], rest), loss=np.append(losses[:2], log_p[2] - rest))
+    assert pair.certified_pair()["kind"] == "finite"
+    p = np.array([0.5, 0.2, 0.3])
+    q = np.array([0.2, 0.5, 0.3])  # losses are those of randomized response, and two answers are not
+    assert DiscretePair(log_p=np.log(p), log_q=np.log(q)).certified_pair()["kind"] == "finite"
+
+
 def test_pairs_without_a_notation():
+    plain = ps.LaplaceSumAccountant(sensitivity=1, scale=2, further_scale=3)
+    with pytest.raises(NotCertified, match="has no notation in certificates"):
+        plain.bounds.pairs[0].certified_pair()
     with pytest.raises(NotCertified, match=r"bound for groups"):
         GroupEnvelope(base=GAUSSIAN.bounds, size=2).certified_pair()
     with pytest.raises(NotCertified, match="no dominating pair"):

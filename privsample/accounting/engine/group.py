@@ -115,7 +115,7 @@ class GroupEnvelope(Envelope):
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """For one release the better of the chained bound and of the pure guarantee at the first claim."""
-        if self.size > 1 and claims:
+        if self.size > 1:
             epsilon = np.array([claims[0][0]])
             chained = self.log_delta(epsilon)[0]
             if self._pure is None or chained < self._pure.log_delta(epsilon)[0]:

@@ -177,9 +177,13 @@ class ProductPair(LossPair):
         found = []
         for pair, times in self.members:
             cases = pair.certified_cases(claims)
-            if times > 1 and len(cases) > 1:
-                cases = (((1, pair.certified_pair()),),)  # each release may have another worst case
-            found.append([tuple((times * own, part) for own, part in case) for case in cases])
+            if times == 1 or len(cases) == 1:
+                found.append([tuple((times * own, part) for own, part in case) for case in cases])
+            elif comb(times + len(cases) - 1, times) <= _MOST_CHOICES:  # each release may have another worst case
+                choices = itertools.combinations_with_replacement(cases, times)
+                found.append([tuple(itertools.chain(*choice)) for choice in choices])
+            else:
+                found.append([((times, pair.certified_pair()),)])
         return tuple(tuple(itertools.chain(*choice)) for choice in itertools.product(*found))
 
     def certified_renyi(self) -> CertifiedRenyi:

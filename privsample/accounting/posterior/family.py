@@ -141,8 +141,8 @@ class BetaEnvelope(Envelope):
     def certified_pair(self) -> CertifiedPair:
         """Raise NotCertified: the blocks of a composition of several families are not known."""
         raise NotCertified(
-            "several posteriors with different priors or weights may have their worst cases at different sums of the "
-            "other records, for which certificates have no notation; certify each posterior alone"
+            "the accounts of several posteriors are composed by an envelope over all sums of the other records, for "
+            "which certificates have no notation; certify each posterior alone, or give one account several draws"
         )
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
