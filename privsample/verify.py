@@ -186,12 +186,12 @@ def case_curve(releases, step, tail, way):
     require(all(p.func not in (group, renyi) for _, p in releases), "the bounds group and renyi stand alone")
     total = (0, [arb(1)], arb(0))
     for times, pair in releases:
-        power = discretize(pair()[way], step, tail)
-        for bit in reversed(f"{times:b}"):  # repeated squaring
-            total = product(total, power, ball(tail)) if bit == "1" else total
-            power = product(power, power, ball(tail))
-    offset, masses, infinite = total
-    return listed(masses, [step * (offset + j) for j in range(len(masses))], infinite)
+        one, many = discretize(pair()[way], step, tail), (0, [arb(1)], arb(0))
+        for bit in f"{times:b}":  # repeated squaring
+            many = product(many, many, ball(tail))
+            many = product(many, one, ball(tail)) if bit == "1" else many
+        total = product(total, many, ball(tail))
+    return listed(total[1], [step * (total[0] + j) for j in range(len(total[1]))], total[2])
 # Reading a certificate, and proving its claims
 def limited(size, most, what):
     """The size. Raises Refused if it is above `most`."""
