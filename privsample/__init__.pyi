@@ -10,6 +10,7 @@ from privsample.accounting.base import Composed as Composed
 from privsample.accounting.base import Group as Group
 from privsample.accounting.base import Parallel as Parallel
 from privsample.accounting.base import SizeFreeAccountant as SizeFreeAccountant
+from privsample.accounting.certificates.certificate import Certificate as Certificate
 from privsample.accounting.engine.bounds import CurveBound as CurveBound
 from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.engine.bounds import RenyiBound as RenyiBound

@@ -28,6 +28,10 @@ class ShortChainWarning(UserWarning):
     """Markov chains may stay near their start: public numbers do not ensure that they come close to the posterior."""
 
 
+class NotCertified(ValueError):
+    """No certificate is known for a part of the account, or its pairs do not prove the claim; the message says why."""
+
+
 class NumericalFailure(ArithmeticError):
     """A computation returned a value that exact arithmetic could not return; no guarantee is stated."""
 

@@ -62,6 +62,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
         "guides/any_pymc_model",
         "guides/audit",
         "guides/budget",
+        "guides/certificates",
         "guides/confidence_sets",
         "guides/exact_draws",
         "guides/exact_inference",

@@ -72,6 +72,7 @@ def instances() -> dict[type, Any]:
     further = (
         *(ps.DP(epsilon=1, delta=1e-6), ps.RDP(order=2, epsilon=1), ps.ZCDP(rho=1), ps.AddRemove(), release),
         *(ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-6), ps.PureAccountant(stated_epsilon=1)),
+        gaussian.certificate(delta=1e-6),
         *(ps.BoundedRangeAccountant(loss_range=1), ps.ZCDPAccountant(rho=1), gaussian + gaussian, gaussian | gaussian),
         *(
             ps.Group(base=ps.ZCDPAccountant(rho=1), size=2),

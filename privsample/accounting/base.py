@@ -40,6 +40,8 @@ from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, r
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from privsample.accounting.certificates.certificate import Certificate
+
 # numbers of values for which `within_budget` decides whether a curve is replaced by a table: a few values of the Rényi
 # curve; of the privacy curve half a value, because one grid serves many epsilons
 _RENYI_VALUES, _CURVE_VALUES = 4.0, 0.5
@@ -417,6 +419,44 @@ class Accountant(Memo, ABC):
         """
         found = routes(self.bounds, probability(delta=delta), every=True)
         return tuple(sorted(found, key=lambda route: route.epsilon))
+
+    def certificate(self, *, epsilon: ArrayLike | None = None, delta: ArrayLike | None = None) -> "Certificate":
+        """Write a certificate: the pairs of output distributions that prove (epsilon, delta), for a stranger to check.
+
+        Parameters
+        ----------
+        epsilon : float or array of float, optional
+            Claimed epsilons in nats, finite and >= 0. None claims the account's epsilon at `delta`, rounded up to four
+            digits.
+        delta : float or array of float, optional
+            Claimed deltas in [0, 1]. None claims the account's delta at `epsilon`, rounded up to four digits.
+
+        Returns
+        -------
+        Certificate
+            The certificate, whose claims the checker has proved.
+
+        Raises
+        ------
+        ValueError
+            If a number is outside its range, or if both are None.
+        NotCertified
+            If the pairs do not prove a claim, or if a part of the account has no notation in certificates.
+
+        Notes
+        -----
+        docs/notes/certificates.md. The checker is the file privsample/verify.py, which needs python-flint only.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> certificate = ps.LaplaceAccountant(sensitivity=1, scale=2).certificate(epsilon=0.5, delta=0.0)
+        >>> certificate.verify()
+        ((0.5, 5e-324),)
+        """
+        from privsample.accounting.certificates.certificate import certify
+
+        return certify(self, epsilon, delta)
 
     def group(self, size: int) -> "Accountant":
         """The guarantee for groups of `size` units.

@@ -15,6 +15,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.epochs import epoch_shifts
+from privsample.accounting.loss.exact import CertifiedPair, weights_text
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.noise.additive import GaussianAccountant
@@ -64,6 +65,11 @@ class OrderPair(LossPair):
             total = np.logaddexp(total, weight + GaussianPair(mu=mu).log_delta(e))
         # 1e-14 exceeds the rounding error of the sum
         return np.minimum(total + 1e-14, 0.0)
+
+    def certified_pair(self) -> CertifiedPair:
+        """The Gaussian pairs with their weights."""
+        pairs = [GaussianPair(mu=mu).certified_pair() for mu in self.mus.tolist()]
+        return {"kind": "mixture", "weights": weights_text(self.log_weights), "pairs": pairs}
 
     def reverse(self) -> "OrderPair":
         """The pair itself."""

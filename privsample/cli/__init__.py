@@ -11,7 +11,18 @@ from privsample.cli.errors import CliError, DataProblem, UsageProblem
 from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import LargeDeltaWarning, SchemaError
 
-_COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce", "completion")
+_COMMANDS = (
+    "release",
+    "account",
+    "compare",
+    "validate",
+    "mechanisms",
+    "ledger",
+    "audit",
+    "reproduce",
+    "verify",
+    "completion",
+)
 _DESCRIPTION = """\
 Differentially private draws from Bayesian posteriors, noisy statistics and other private releases, each
 with an exact account of its privacy cost. Use `compare` to choose a mechanism, `account` to compute its
@@ -26,7 +37,7 @@ example: success rate of a treatment, four posterior draws, 1000 patients
       --model beta-bernoulli --prior 6,12 --mechanism diffused \\
       --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
 
-exit codes: 0 success; 1 invalid data, or an audit refuted a claim; 2 invalid
+exit codes: 0 success; 1 invalid data, or a claim is refuted; 2 invalid
 command line, or an error of the system; 130 interrupted"""
 
 

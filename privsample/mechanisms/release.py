@@ -34,6 +34,7 @@ from privsample.mechanisms.shown import plot_release, release_html, release_repr
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from privsample.accounting.certificates.certificate import Certificate
     from privsample.mechanisms.base import Mechanism
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
@@ -125,6 +126,38 @@ class Release:
 
     def _repr_html_(self) -> str:
         return release_html(self)
+
+    def certificate(self, *, epsilon: float | None = None, delta: float | None = None) -> "Certificate":
+        """Write a certificate of the account's (epsilon, delta), which `privsample verify` checks.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            Claimed epsilon in nats. None claims the account's epsilon at `delta`, rounded up to four digits.
+        delta : float, optional
+            Claimed delta in [0, 1]. None claims the release's own `delta` if epsilon is None too, otherwise the
+            account's delta at `epsilon`, rounded up to four digits.
+
+        Returns
+        -------
+        Certificate
+            The certificate, whose claim the checker has proved.
+
+        Raises
+        ------
+        NotCertified
+            If the account has a part that certificates cannot name, or its pairs do not prove the claim.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> release = ps.GaussianMechanism(sensitivity=1, noise_std=5, draws=3).release(2.0)
+        >>> release.certificate().claims
+        (('1.511', '1e-06'),)
+        """
+        if epsilon is None and delta is None:
+            delta = self.delta
+        return self.account.certificate(epsilon=epsilon, delta=delta)
 
     def statement(self, delta: float | None = None) -> str:
         """A privacy statement in plain words, to publish beside the release.

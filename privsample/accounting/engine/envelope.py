@@ -1,12 +1,16 @@
 """An envelope whose privacy curve is that of a whole account at every real epsilon."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.pair import Envelope, delta_below_zero
+from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi
+from privsample.accounting.loss.pair import Envelope, certified_maximum, delta_below_zero
+from privsample.errors import NotCertified
 
 
 @frozen_value
@@ -60,6 +64,18 @@ class BoundsEnvelope(Envelope):
         curve = views.privacy_curve if self.bounds.has_curve else views.log_delta
         above = np.minimum(curve(self.bounds, distinct), 0.0)[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
+
+    def certified_pair(self) -> CertifiedPair:
+        """The maximum of the account's pairs in both orders."""
+        return certified_maximum(self.bounds.pairs)
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """The bound of the account's only pair, or its zCDP guarantee."""
+        if len(self.bounds.pairs) == 1:
+            return self.bounds.pairs[0].certified_renyi()
+        if not np.isfinite(self.bounds.zcdp):
+            raise NotCertified("the account of a release has no zCDP guarantee")
+        return Fraction(self.bounds.zcdp), ()
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Approximate log delta by the account's worst known pairs, without the certified search."""

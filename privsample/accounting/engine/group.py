@@ -8,7 +8,9 @@ from privsample._value import cached, frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.tables import tabulated, within_budget
-from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
+from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, certified_maximum, delta_below_zero
+from privsample.errors import NotCertified
 
 _UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # bounds the relative rounding error of a few operations
 _VALUES = 90.0  # approximate number of values evaluated by a search for an epsilon
@@ -99,6 +101,26 @@ class GroupEnvelope(Envelope):
     def from_table(self) -> bool:
         """True if a curve of the base is tabulated."""
         return self.base.from_table
+
+    def certified_pair(self) -> CertifiedPair:
+        """For one unit, the pair of the base; for groups, the pure guarantee."""
+        if self.size == 1:
+            return certified_maximum(self.base.pairs)
+        if self._pure is None:
+            raise NotCertified(
+                "the general bound for groups is not the curve of a pair, so that certificates compose it only if the "
+                "account has a pure guarantee; certify the group of one release, or use a mechanism's own bound"
+            )
+        return self._pure.certified_pair()
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """For one release the better of the chained bound and of the pure guarantee at the first claim."""
+        if self.size > 1:
+            epsilon = np.array([claims[0][0]])
+            chained = self.log_delta(epsilon)[0]
+            if self._pure is None or chained < self._pure.log_delta(epsilon)[0]:
+                return (((1, {"kind": "group", "size": self.size, "pair": certified_maximum(self.base.pairs)}),),)
+        return (((1, self.certified_pair()),),)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The minimum of the chained Rényi curve and of the pure guarantee's Rényi curve."""

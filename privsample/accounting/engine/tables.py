@@ -16,6 +16,7 @@ from privsample.accounting.curves.chords import CurveChords, RenyiChords
 from privsample.accounting.curves.conversion import epsilon_at, log_delta_at
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
 from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_renyi
 from privsample.accounting.loss.product import ProductPair
 
@@ -206,6 +207,14 @@ class TabulatedPair(LossPair):
         orders = 1.0 + np.geomspace(1e-3, 1e6, _FAR_ORDERS)
         orders = orders[orders < self.order_limit]
         return orders, self.pair.renyi(orders)
+
+    def certified_pair(self) -> CertifiedPair:
+        """The pair that the table replaces."""
+        return self.pair.certified_pair()
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The cases of the pair that the table replaces."""
+        return self.pair.certified_cases(claims)
 
     @property
     def renyi_is_integral(self) -> bool:

@@ -1,11 +1,13 @@
 """A set of dominating pairs such that each ordered pair of neighbours is dominated by at least one of them."""
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
 from privsample.accounting.loss.pair import LossPair, worst_log_delta, worst_renyi
 
 _BLOCK = 4096  # epsilons evaluated at once
@@ -81,6 +83,14 @@ class OneOfPairs(LossPair):
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Largest Rényi divergence of the members at each order."""
         return worst_renyi(self.members, np.asarray(orders, dtype=np.float64))
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The cases of all members."""
+        return tuple(itertools.chain.from_iterable(pair.certified_cases(claims) for pair in self.members))
+
+    def certified_pair(self) -> CertifiedPair:
+        """The maximum of the members in both orders."""
+        return {"kind": "maximum", "pairs": [pair.certified_pair() for pair in self.members]}
 
     def least_epsilon(self, log_delta: float) -> float:
         """Largest epsilon of the members at this log delta."""

@@ -1,11 +1,14 @@
 """The envelope of all pairs of bounded range, for one draw or for several draws of one pair."""
 
+from fractions import Fraction
+
 import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp, product_up
 from privsample._value import frozen_value
+from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi, exact
 from privsample.accounting.loss.pair import Envelope, checked_divergence
 
 _UP = 1.0 + 2.0**-43  # exceeds the relative rounding error of a difference of logarithms, the smallest being S(2)
@@ -37,6 +40,14 @@ class BoundedRangeEnvelope(Envelope):
     def curve_cost(self) -> float:
         """Grows with the number of terms, the square of the number of draws."""
         return 50.0 if self.draws == 1 else 50.0 + self.draws**2 / 2
+
+    def certified_pair(self) -> CertifiedPair:
+        """The length of the interval and the number of draws."""
+        return {"kind": "bounded_range", "epsilon": exact(self.loss_range), "times": self.draws}
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """One interval for each draw."""
+        return Fraction(0), (Fraction(self.loss_range),) * self.draws
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest Rényi divergence: S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), e the

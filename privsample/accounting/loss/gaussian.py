@@ -1,5 +1,7 @@
 """The dominating pair of Gaussian noise. Kind: exact."""
 
+from fractions import Fraction
+
 import numpy as np
 from scipy import special
 
@@ -7,6 +9,7 @@ from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import log1mexp, resolved
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.discretize import discretize_curve, discretize_density
+from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi, exact
 from privsample.accounting.loss.pair import ComplexArray, LossPair, SmoothPair, delta_below_zero
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -50,6 +53,14 @@ class GaussianPair(SmoothPair):
         above = gaussian_log_delta(self.mu, np.abs(e))
         below = delta_below_zero(e, above)
         return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
+
+    def certified_pair(self) -> CertifiedPair:
+        """The squared shift, exactly."""
+        return {"kind": "gaussian", "mu_squared": exact(Fraction(self.mu) ** 2)}
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """Half the squared shift."""
+        return Fraction(self.mu) ** 2 / 2, ()
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Discretize by quadrature of the density in each cell if cells are narrow, otherwise from the curve."""

@@ -6,6 +6,7 @@ from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import expm1_excess, log1mexp, resolved
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.discretize import discretize_exponential, split_mass
+from privsample.accounting.loss.exact import CertifiedPair, exact
 from privsample.accounting.loss.pair import LossPair, checked_divergence
 
 _ULP = float(np.finfo(np.float64).eps)
@@ -44,6 +45,10 @@ class LaplacePair(LossPair):
     def reverse(self) -> "LaplacePair":
         """The pair itself, by symmetry."""
         return self
+
+    def certified_pair(self) -> CertifiedPair:
+        """The shift, exactly."""
+        return {"kind": "laplace", "shift": exact(self.shift)}
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Discretize in closed form.

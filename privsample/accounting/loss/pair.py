@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from privsample._logspace import expm1_excess, log1mexp, resolved
 from privsample._value import Memo, frozen_value, set_fields
 from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
-from privsample.errors import NumericalFailure
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims, exact, finite_table
+from privsample.errors import NotCertified, NumericalFailure
 
 _EXPENSIVE_VALUES = 512  # number of values of an expensive privacy curve that one discretization computes
 _ULP = float(np.finfo(np.float64).eps)
@@ -110,6 +112,64 @@ class LossPair(Memo, ABC):
         LossPair
             The pair of the same two distributions in the other order.
         """
+
+    def certified_pair(self) -> CertifiedPair:
+        """The pair in the notation of certificates, with exact parameters (docs/notes/certificates.md).
+
+        Returns
+        -------
+        dict
+            The kind of the pair and its parameters, from which `privsample verify` computes both curves.
+
+        Raises
+        ------
+        NotCertified
+            If certificates have no notation for the pair; this is the default.
+        """
+        raise NotCertified(
+            f"{type(self).__name__} has no notation in certificates: its curve is the result of a search or of an "
+            "integral, and not of a pair with a closed form"
+        )
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """A Rényi bound in the notation of certificates, for compositions in which it is tighter than pairs.
+
+        Returns
+        -------
+        Fraction
+            The rho of a zCDP guarantee, by default half the square of the max divergence.
+        tuple of Fraction
+            Lengths of intervals that contain the losses of further draws.
+
+        Raises
+        ------
+        NotCertified
+            If no such bound is known.
+        """
+        if not np.isfinite(self.max_divergence):
+            raise NotCertified(f"no Rényi bound of {type(self).__name__} has a notation in certificates")
+        return Fraction(self.max_divergence) ** 2 / 2, ()
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """Releases that together dominate this pair, one tuple for each worst case.
+
+        Parameters
+        ----------
+        claims : tuple of (float, float)
+            Pairs of epsilon and log delta that are to be proved. An envelope divides its family accordingly.
+
+        Returns
+        -------
+        tuple of tuples of (int, dict)
+            Multiplicities and certified pairs; by default one release of `certified_pair`.
+
+        Raises
+        ------
+        NotCertified
+            As `certified_pair`.
+        """
+        del claims
+        return (((1, self.certified_pair()),),)
 
     def dominates(self, other: "LossPair") -> bool:
         """Whether this pair's privacy curve is known to be at least that of another pair everywhere.
@@ -454,6 +514,16 @@ def worst_log_delta(pairs: Sequence[LossPair], epsilon: FloatArray) -> FloatArra
     return found[0] if len(found) == 1 else np.max(found, axis=0)
 
 
+def certified_maximum(pairs: Sequence[LossPair]) -> CertifiedPair:
+    """The certified pair that dominates all of these pairs in both orders. Raises NotCertified."""
+    if not pairs:
+        raise NotCertified("the account has a Rényi curve and no dominating pair, so that certificates cannot name one")
+    (first, *others) = pairs
+    if not others and first.reverse() == first:
+        return first.certified_pair()
+    return {"kind": "maximum", "pairs": [pair.certified_pair() for pair in pairs]}
+
+
 def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> FloatArray:
     """Logarithm of D_{e^eps}(P||Q) at eps < 0 from the reversed pair's curve at -eps.
 
@@ -484,6 +554,9 @@ class DiscretePair(LossPair):
         Logs of the probabilities under one dataset and under its neighbour; each adds up to one.
     loss : array, shape (outcomes,), optional
         The privacy loss log_p - log_q in nats, if it is known more accurately than by that difference.
+    factors : tuple of (LossPair, int), default ()
+        Independent pairs, each with its multiplicity, whose product this is; a certificate names these. Empty if the
+        pair is no product.
 
     Notes
     -----
@@ -502,6 +575,7 @@ class DiscretePair(LossPair):
     log_p: FloatArray
     log_q: FloatArray
     loss: FloatArray = field(default_factory=lambda: np.empty(0))
+    factors: "tuple[tuple[LossPair, int], ...]" = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         p, q = (_log_masses(log_p=self.log_p), _log_masses(log_q=self.log_q))
@@ -568,7 +642,34 @@ class DiscretePair(LossPair):
         DiscretePair
             (Q, P), with the losses negated.
         """
-        return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss)
+        factors = tuple((pair.reverse(), times) for pair, times in self.factors)
+        return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss, factors=factors)
+
+    def certified_pair(self) -> CertifiedPair:
+        """Randomized response if the pair is that, otherwise the table of masses.
+
+        Returns
+        -------
+        dict
+            The pair.
+        """
+        return _certified_response(self) or finite_table(self.log_p, self.log_q)
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The releases of `factors` together if the pair is their product, otherwise one release of the pair.
+
+        Parameters
+        ----------
+        claims : tuple of (float, float)
+            Not used.
+
+        Returns
+        -------
+        tuple of tuples of (int, dict)
+            One case.
+        """
+        del claims
+        return (tuple((times, pair.certified_pair()) for pair, times in self.factors) or ((1, self.certified_pair()),),)
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Split the mass of each outcome between the two neighbouring nodes, which preserves its P and Q masses."""
@@ -593,3 +694,22 @@ def binary_pair(epsilon: float) -> DiscretePair:
     e = resolved(epsilon)
     log_p = np.array([-np.logaddexp(0.0, -e), -np.logaddexp(0.0, e)])
     return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=np.array([e, -e]))
+
+
+def _certified_response(pair: DiscretePair) -> CertifiedPair | None:
+    """A certified randomized response with this pair's losses and masses; None if the pair is another one."""
+    finite = np.isfinite(pair.loss)
+    top, failure = float(pair.loss[finite].max(initial=0.0)), float(np.exp(pair.log_p[np.isposinf(pair.loss)]).sum())
+    likely = float(np.exp(pair.log_p[pair.loss == top]).sum())
+    if not (top > 0.0 and failure < 1.0 and set(pair.loss[finite].tolist()) <= {top, -top, 0.0}):
+        return None
+    others = max(round(((1.0 - failure) / likely - 1.0) * np.exp(min(top, 500.0))), 1)
+    text = {"epsilon": exact(top), "delta": exact(failure), "others": others}
+    log_w = np.log1p(-failure) - np.log1p(others * np.exp(-top))
+    masses = {top: log_w, -top: log_w - top, 0.0: log_w - top + np.log(max(others - 1.0, 1e-300))}
+    for sign, log_masses in ((1.0, pair.log_p), (-1.0, pair.log_q)):
+        for loss, expected in masses.items():
+            found = np.logaddexp.reduce(log_masses[sign * pair.loss == loss], initial=-np.inf)
+            if not (abs(found - expected) <= 1e-12 or (np.isneginf(found) and expected < -600.0)):
+                return None
+    return {"kind": "randomized_response", **text}

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from fractions import Fraction
 from math import comb, prod, sqrt
 
 import numpy as np
@@ -13,6 +14,7 @@ from privsample.accounting.curves.conversion import epsilon_from_renyi, least_ep
 from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.enumeration import enumerate_product
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
 
@@ -167,6 +169,28 @@ class ProductPair(LossPair):
         if np.isinf(found):
             found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
         return min(found, self.max_divergence)
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """Every choice of a case of each member."""
+        if len(each := self.alternatives) > 1:
+            return tuple(itertools.chain.from_iterable(pair.certified_cases(claims) for pair in each))
+        found = []
+        for pair, times in self.members:
+            cases = pair.certified_cases(claims)
+            if times == 1 or len(cases) == 1:
+                found.append([tuple((times * own, part) for own, part in case) for case in cases])
+            elif comb(times + len(cases) - 1, times) <= _MOST_CHOICES:  # each release may have another worst case
+                choices = itertools.combinations_with_replacement(cases, times)
+                found.append([tuple(itertools.chain(*choice)) for choice in choices])
+            else:
+                found.append([((times, pair.certified_pair()),)])
+        return tuple(tuple(itertools.chain(*choice)) for choice in itertools.product(*found))
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """The sum of the members' bounds."""
+        found = [(times, pair.certified_renyi()) for pair, times in self.members]
+        rho = sum((times * own for times, (own, _) in found), Fraction(0))
+        return rho, tuple(itertools.chain.from_iterable(times * ranges for times, (_, ranges) in found))
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""

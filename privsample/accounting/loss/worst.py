@@ -5,6 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims, finite_table
 from privsample.accounting.loss.pair import LossPair, checked_divergence
 
 _UNIT = float(np.finfo(np.float64).eps)
@@ -106,6 +107,17 @@ class WorstPair(LossPair):
         far = np.logaddexp.reduce(log_p + s * upward, axis=2)
         largest: FloatArray = np.where(near < 1.0, near, far).max(axis=1) / s[:, 0, 0]
         return largest
+
+    def certified_pair(self) -> CertifiedPair:
+        """The maximum of all pairs."""
+        tables = [finite_table(p, q, self.slack) for p, q in zip(self.log_p, self.log_q, strict=True)]
+        return tables[0] if len(tables) == 1 else {"kind": "maximum", "pairs": tables}
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """Each pair by itself, since one of them dominates."""
+        del claims
+        rows = zip(self.log_p, self.log_q, strict=True)
+        return tuple(((1, finite_table(p, q, self.slack)),) for p, q in rows)
 
     def reverse(self) -> "WorstPair":
         """Every pair with its distributions exchanged."""

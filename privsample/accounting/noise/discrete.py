@@ -4,12 +4,15 @@ Source: Ghosh, Roughgarden and Sundararajan 2009 (discrete Laplace); Canonne, Ka
 Gaussian). Proofs are in docs/notes/statistics.md.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import expm1_excess, log1mexp, ratio_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.discretize import split_mass
+from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi, exact
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, checked_divergence, delta_below_zero
 from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
@@ -84,6 +87,10 @@ class DiscreteLaplacePair(LossPair):
     def reverse(self) -> "DiscreteLaplacePair":
         """The pair itself."""
         return self
+
+    def certified_pair(self) -> CertifiedPair:
+        """The shift and the scale, exactly."""
+        return {"kind": "discrete_laplace", "places": self.shift, "scale": exact(self.scale)}
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Split the mass of each outcome between the nodes around its loss; by the default method for large shifts."""
@@ -170,6 +177,15 @@ class DiscreteGaussianPair(LossPair):
     def reverse(self) -> "DiscreteGaussianPair":
         """The pair itself."""
         return self
+
+    def certified_pair(self) -> CertifiedPair:
+        """The shift and the variance parameter, exactly."""
+        variance = exact(Fraction(self.noise_std) ** 2)
+        return {"kind": "discrete_gaussian", "places": self.shift, "variance": variance}
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """Half the squared ratio of shift and noise (Canonne, Kamath and Steinke 2020, Theorem 4)."""
+        return (self.shift / Fraction(self.noise_std)) ** 2 / 2, ()
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Split the mass of each outcome between the nodes around its loss, if there are few outcomes.

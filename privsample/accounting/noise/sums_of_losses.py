@@ -5,6 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray, positive
 from privsample._logspace import resolved
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.loss.product import ProductPair
@@ -44,6 +45,15 @@ class TwoLaplacePair(LossPair):
         result = np.where(e >= 0, above, delta_below_zero(e, above))
         return np.minimum(result + 16 * np.finfo(np.float64).eps * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0)
 
+    def certified_pair(self) -> CertifiedPair:
+        """One coordinate of twice the shift, which dominates both (statistics.md)."""
+        return LaplacePair(shift=2 * self.shift).certified_pair()
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The two coordinates."""
+        del claims
+        return (((2, LaplacePair(shift=self.shift).certified_pair()),),)
+
     def reverse(self) -> "TwoLaplacePair":
         """The pair itself."""
         return self
@@ -65,6 +75,5 @@ def independent_coordinates(members: tuple[tuple[LossPair, int], ...]) -> LossPa
         for _ in range(times):
             mass = np.convolve(mass, np.exp(pair.log_masses))
     log_p = np.log(mass / mass.sum())
-    return DiscretePair(
-        log_p=log_p, log_q=log_p[::-1], loss=(2 * np.arange(whole + 1.0) - whole) / discrete[0][0].scale
-    )
+    losses = (2 * np.arange(whole + 1.0) - whole) / discrete[0][0].scale
+    return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=losses, factors=members)

@@ -23,6 +23,7 @@ from privsample._logspace import (
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
+from privsample.accounting.loss.exact import CertifiedPair, exact
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
 from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, rounding_noise, tail_bound
 
@@ -107,6 +108,10 @@ class BetaPair(SmoothPair):
     def order_limit(self) -> float:
         """The order limit 1 + b/step."""
         return 1.0 + self.b / self.step
+
+    def certified_pair(self) -> CertifiedPair:
+        """Both parameters and the step, exactly."""
+        return {"kind": "beta", "a": exact(self.a), "b": exact(self.b), "step": exact(self.step)}
 
     @property
     def renyi_cost(self) -> float:

@@ -5,6 +5,8 @@ Proof: posterior.md, section 3 (Lemma 2 and "Beta-Bernoulli and K = 2").
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import floor
 
 import numpy as np
 
@@ -12,14 +14,17 @@ from privsample._checks import FloatArray, Real
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import least_epsilon, safe_side
 from privsample.accounting.loss.contour import summed_log_deltas
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims, exact
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, SmoothRows, worst_renyi
 from privsample.accounting.loss.product import LEAST_CONTOUR_LOG_DELTA, ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows, beta_log_delta
 from privsample.accounting.posterior.branch_and_bound import Rows, maximize_over_sums
+from privsample.errors import NotCertified
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 
 _TOLERANCE = 1e-9  # relative excess of the privacy curve over the ends, for records with real values
+_SPLIT_MARGIN = 1e-8  # relative excess of the checker's curves, which are exact, is below this
 _LARGE = 1e13  # parameters of a Beta distribution from which quadratures of its density are slow
 _BLOCKS = 2000  # largest number of blocks in the search
 
@@ -133,6 +138,39 @@ class BetaEnvelope(Envelope):
         rows = (np.repeat(a, epsilon.size), np.repeat(b, epsilon.size), self.ends[0].step)
         return self._curve(*rows, np.tile(epsilon.ravel(), len(a))).reshape(len(a), *epsilon.shape)
 
+    def certified_pair(self) -> CertifiedPair:
+        """Raise NotCertified: the blocks of a composition of several families are not known."""
+        raise NotCertified(
+            "the accounts of several posteriors are composed by an envelope over all sums of the other records, for "
+            "which certificates have no notation; certify each posterior alone, or give one account several draws"
+        )
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """A pair that dominates each block of sums, with all draws; blocks are halved until they prove the claims."""
+        family = self.family
+        goals = np.array([claim[1] for claim in claims]) - _SPLIT_MARGIN
+        epsilon = np.array([claim[0] for claim in claims])
+        last = Fraction(family.n - family.group_size)
+        open_, found = [(Fraction(0), last)], list[CertifiedCase]()
+        while open_:
+            low, high = open_.pop()
+            a, b = Fraction(family.a) + Fraction(family.step) * low, Fraction(family.b)
+            b += Fraction(family.step) * (last - high)
+            step, middle = family.group_size * Fraction(family.step), (low + high) / 2
+            rows = [(np.full(epsilon.shape, float(u)), np.full(epsilon.shape, float(v))) for u, v in ((a, b), (b, a))]
+            proved = low == high or all((self._curve(*row, float(step), epsilon) <= goals).all() for row in rows)
+            if proved or len(found) + len(open_) > _BLOCKS:
+                pair: CertifiedPair = {"kind": "beta", "a": exact(a), "b": exact(b), "step": exact(step)}
+                others = tuple(
+                    (times * own, part) for pair_, times in self.others for own, part in _only(pair_, claims)
+                )
+                found.append(((self.draws, pair), *others))
+            elif family.integer_valued:
+                open_ += [(low, Fraction(floor(middle))), (Fraction(floor(middle) + 1), high)]
+            else:
+                open_ += [(low, middle), (middle, high)]
+        return tuple(found)
+
     def least_epsilon(self, log_delta: float) -> float:
         """Smallest epsilon of the ends, confirmed by the certified curve; results are cached."""
         if log_delta not in self._epsilon_cache:
@@ -178,3 +216,9 @@ class BetaEnvelope(Envelope):
             own = BetaPair(a=float(a[row]), b=float(b[row]), step=float(step))
             found[row] = self._with_others(own).log_delta(epsilon[row])
         return found
+
+
+def _only(pair: LossPair, claims: Claims) -> CertifiedCase:
+    """The releases of a pair that has a single worst case."""
+    (case,) = pair.certified_cases(claims)
+    return case

@@ -6,6 +6,7 @@ Observation 5.
 
 from abc import abstractmethod
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from privsample._logspace import complex_log1p_excess, log1mexp, log1p_excess, l
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
+from privsample.accounting.loss.exact import CertifiedPair, exact, reversed_pair
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
 from privsample.accounting.posterior.pairs import (
     add_rounding_error,
@@ -166,6 +168,11 @@ class GammaShapePair(_GammaPair):
         """The reversed pair (Q, P)."""
         return replace(self, rising=not self.rising)
 
+    def certified_pair(self) -> CertifiedPair:
+        """Shape and step, exactly; reversed if P has the smaller shape."""
+        pair = {"kind": "gamma_shape", "shape": exact(self.shape), "step": exact(self.step)}
+        return pair if self.rising else reversed_pair(pair)
+
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function by log Gamma functions, whose modulus is largest on the real line."""
         return (rising_mgf if self.rising else falling_mgf)(self.shape, self.step, t)
@@ -221,6 +228,12 @@ class GammaRatePair(_GammaPair):
     def reverse(self) -> "GammaRatePair":
         """The reversed pair (Q, P)."""
         return replace(self, rising=not self.rising)
+
+    def certified_pair(self) -> CertifiedPair:
+        """Shape and ratio of rates, exactly; reversed if P has the larger rate."""
+        ratio = 1 + max(Fraction(self.step) / Fraction(self.rate), Fraction(_LEAST_RATIO))
+        pair = {"kind": "gamma_rate", "shape": exact(self.shape), "ratio": exact(ratio)}
+        return reversed_pair(pair) if self.rising else pair
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function: -shape times the logarithm of a linear function of t, plus a linear term."""

@@ -12,6 +12,7 @@ from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.guarantees import PureAccountant
+from privsample.accounting.loss.exact import CertifiedPair, weights_text
 from privsample.accounting.loss.pair import DiscretePair, Envelope, LossPair, delta_below_zero
 from privsample.accounting.subsampling.pairs import RescaledPair, amplified, mixture_pair
 from privsample.relations import Relation
@@ -160,6 +161,11 @@ class RandomScanPair(RescaledPair):
         """The cost of one value of the base, and of the closed form."""
         return 0.5 + self.base.renyi_cost
 
+    def certified_pair(self) -> CertifiedPair:
+        """The base with the probability of its being read."""
+        weight = weights_text(np.array([self.log_rate]))
+        return {"kind": "mixture", "weights": weight, "pairs": [self.base.certified_pair()]}
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The closed form from the Rényi curve of the base."""
         return mixed_renyi(self.base.renyi, float(np.exp(self.log_rate)), orders)
@@ -209,6 +215,11 @@ class RandomScanEnvelope(Envelope):
     def from_table(self) -> bool:
         """True if the base is tabulated."""
         return self.base.from_table
+
+    def certified_pair(self) -> CertifiedPair:
+        """The base with the probability of its being read."""
+        weight = weights_text(np.array([self.log_rate]))
+        return {"kind": "mixture", "weights": weight, "pairs": [self.base.certified_pair()]}
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The closed form from the Rényi curve of the base."""

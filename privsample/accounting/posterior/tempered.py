@@ -19,6 +19,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.curves.chords import RenyiChords
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.loss.rows import CurveRows, GaussianRows, Rows
@@ -317,6 +318,20 @@ class TemperedEnvelope(Envelope):
     def curve_cost(self) -> float:
         """Low for closed forms, high if the curve is maximized over all datasets."""
         return 4.0 if self.exact_family is None else 4e3
+
+    def certified_pair(self) -> CertifiedPair:
+        """The bound from the range of the loss, which holds in compositions too."""
+        return self.bounded.certified_pair()
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The better of the two closed forms at the first claim."""
+        epsilon = np.array([claims[0][0]])
+        better = min((self.bounded, self.gaussian), key=lambda pair: float(pair.log_delta(epsilon)[0]))
+        return better.certified_cases(claims)
+
+    def certified_renyi(self) -> CertifiedRenyi:
+        """That of the range of the loss."""
+        return self.bounded.certified_renyi()
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The minimum of the closed forms and of the chords of the largest divergence over all sums."""

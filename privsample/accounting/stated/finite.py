@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 
 LARGE = 1024  # number of outcomes above which cumulative sums are stored in extended precision
@@ -66,6 +67,10 @@ class LargeTable(LossPair):
     def reverse(self) -> "LargeTable":
         """The pair with exchanged distributions."""
         return LargeTable(table=self.table.reverse())
+
+    def certified_pair(self) -> CertifiedPair:
+        """The table."""
+        return self.table.certified_pair()
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Split the mass of each outcome between the two nodes around its loss."""

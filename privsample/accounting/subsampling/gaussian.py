@@ -14,6 +14,7 @@ from scipy import special
 from privsample._checks import FloatArray, positive
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedPair, exact, reversed_pair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence
 
@@ -57,6 +58,12 @@ class PoissonGaussianPair(SmoothPair):
     def reverse(self) -> "PoissonGaussianPair":
         """The pair of the other direction."""
         return PoissonGaussianPair(mu=self.mu, rate=self.rate, removed=not self.removed)
+
+    def certified_pair(self) -> CertifiedPair:
+        """The Gaussian pair with the sampling rate."""
+        gaussian = GaussianPair(mu=self.mu).certified_pair()
+        sampled = {"kind": "poisson_sample", "rate": exact(self.rate), "pair": gaussian}
+        return sampled if self.removed else reversed_pair(sampled)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The Gaussian privacy curve at another epsilon, scaled (Balle, Barthe and Gaboardi 2018, Theorem 2)."""

@@ -13,6 +13,7 @@ from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.alternatives import OneOfPairs, one_of_pairs
+from privsample.accounting.loss.exact import CertifiedPair, exact, reversed_pair, weights_text
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
@@ -126,6 +127,12 @@ class PoissonPair(RescaledPair):
         """That of the base for removal; infinite for addition, whose loss is bounded."""
         return self.base.order_limit if self.removed else np.inf
 
+    def certified_pair(self) -> CertifiedPair:
+        """The base with the sampling rate."""
+        base = self.base if self.removed else self.base.reverse()
+        sampled = {"kind": "poisson_sample", "rate": exact(self.rate), "pair": base.certified_pair()}
+        return sampled if self.removed else reversed_pair(sampled)
+
     def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The curve of the base at another epsilon, scaled."""
         factor, e = base_epsilon(epsilon, self.rate, removed=self.removed)
@@ -162,6 +169,15 @@ class ReplacedRecordPair(RescaledPair):
     def order_limit(self) -> float:
         """That of the base."""
         return self.base.order_limit
+
+    def certified_pair(self) -> CertifiedPair:
+        """The base with rates and weights; weights are those of weights_text."""
+        return {
+            "kind": "replaced_record",
+            "rates": list(map(exact, self.rates.tolist())),
+            "weights": weights_text(self.log_weights),
+            "pair": self.base.certified_pair(),
+        }
 
     def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The sum; for negative epsilon from the identity for a pair that is its own reverse."""
@@ -222,6 +238,11 @@ class MixturePair(SubsampledPair):
     def from_table(self) -> bool:
         """True if a member is tabulated."""
         return any(pair.from_table for pair in self.members)
+
+    def certified_pair(self) -> CertifiedPair:
+        """The members with their weights."""
+        pairs = [pair.certified_pair() for pair in self.members]
+        return {"kind": "mixture", "weights": weights_text(self.log_weights), "pairs": pairs}
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The maximum of the members' upper bounds."""

@@ -1,0 +1,438 @@
+"""The checker of certificates: bad files, stronger claims, and its curves against independent values."""
+
+import ast
+import copy
+import io
+import itertools
+import json
+import math
+import subprocess
+import sys
+import tokenize
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privsample as ps
+from privsample import verify
+
+mpmath = pytest.importorskip("mpmath")
+CHECKER = Path(verify.__file__)
+
+
+def document(pair, epsilon="1", delta="1", times=1, step="1/64", tail="1e-12"):
+    """A certificate with one pair and one claim."""
+    return {
+        "format": verify.FORMAT,
+        "about": {},
+        "claims": [{"epsilon": epsilon, "delta": delta}],
+        "cases": [{"releases": [{"times": times, "pair": pair}], "step": step, "tail": tail}],
+    }
+
+
+def proved(pair, epsilon, **further):
+    """The delta that the checker proves for one pair at an epsilon."""
+    ((_, _, value),) = verify.verify(json.dumps(document(pair, epsilon, **further)))
+    return value
+
+
+# --- the file itself
+
+
+def test_the_checker_is_short_and_imports_nothing_of_privsample():
+    source = CHECKER.read_text(encoding="utf-8")
+    assert len(source.splitlines()) < 300
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {name.partition(".")[0] for node in found for name in _modules(node)}
+    assert names <= {"flint"} | set(sys.stdlib_module_names)
+    words = [token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == 1]
+    assert "numpy" not in words
+
+
+def _modules(node):
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+
+
+def test_the_file_runs_alone(tmp_path):
+    certificate = tmp_path / "claim.json"
+    certificate.write_text(json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0")), encoding="utf-8")
+    alone = tmp_path / "check.py"
+    alone.write_bytes(CHECKER.read_bytes())
+    done = subprocess.run([sys.executable, str(alone), str(certificate)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "proved: epsilon = 1, delta = 0 (the pairs have at most 0)\n"
+    certificate.write_text(json.dumps(document({"kind": "laplace", "shift": "1"}, "0.9", "0")), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(alone), str(certificate)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    done = subprocess.run([sys.executable, str(alone), "none.json"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+# --- curves against 50-digit values that use other formulas
+
+
+def hockey_stick(p, q, x, ends):
+    """The integral of max(p - x q, 0) over an interval that is split at `ends`, by 30-digit quadrature."""
+    with mpmath.workdps(30):
+        return mpmath.quad(lambda t: max(p(t) - x * q(t), 0), ends)
+
+
+def normal(mean):
+    return lambda t: mpmath.npdf(t, mean, 1)
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", "3"])
+@pytest.mark.parametrize("way", [0, 1])
+@pytest.mark.parametrize("kind", ["gaussian", "poisson", "beta", "gamma_shape", "gamma_rate"])
+def test_continuous_pairs_by_quadrature(kind, way, epsilon):
+    e = Fraction(epsilon)
+    with mpmath.workdps(30):
+        x = mpmath.exp(mpmath.mpf(e.numerator) / e.denominator)
+    pair, p, q, ends = densities(kind)
+    p, q = (p, q) if way == 0 else (q, p)
+    with verify.ctx.workprec(128):
+        got = verify.read_pair(pair, "a pair")()[way](e)
+        with mpmath.workdps(30):
+            root = _crossings(p, q, x, ends)
+        want = hockey_stick(p, q, x, [ends[0], *root, ends[-1]])
+        assert abs(float(got.mid()) - float(want)) <= 1e-12 + 1e-10 * float(want)
+        assert float(got.rad()) < 1e-25
+
+
+def _crossings(p, q, x, ends):
+    """Places where p - x q changes its sign, refined by bisection, for the quadrature."""
+    grid = [ends[0] + (ends[-1] - ends[0]) * mpmath.mpf(k) / 400 for k in range(1, 400)]
+    found = []
+    for ends_ in itertools.pairwise(grid):
+        low, high = ends_
+        if (p(low) - x * q(low)) * (p(high) - x * q(high)) < 0:
+            found.append(_root(lambda t: p(t) - x * q(t), low, high))
+    return found
+
+
+def _root(function, low, high):
+    """A sign change by bisection."""
+    for _ in range(90):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(low) * function(middle) > 0 else (low, middle)
+    return low
+
+
+def densities(kind):
+    """A certified pair with the densities of P and Q and an interval that holds all of their mass."""
+    gaussian = {"kind": "gaussian", "mu_squared": "9/4"}
+    if kind == "gaussian":
+        return gaussian, normal(1.5), normal(0), [-13, 14]
+    if kind == "poisson":
+        mixed = {"kind": "poisson_sample", "rate": "1/5", "pair": gaussian}
+        return mixed, lambda t: normal(0)(t) * 4 / 5 + normal(1.5)(t) / 5, normal(0), [-13, 14]
+    if kind == "beta":
+        return (
+            {"kind": "beta", "a": "3", "b": "5/2", "step": "3/2"},
+            lambda t: t**3.5 * (1 - t) ** 1.5 / mpmath.beta(4.5, 2.5),
+            lambda t: t**2 * (1 - t) ** 3 / mpmath.beta(3, 4),
+            [mpmath.mpf("1e-30"), 1 - mpmath.mpf("1e-28")],
+        )
+    if kind == "gamma_shape":
+        return (
+            {"kind": "gamma_shape", "shape": "5/2", "step": "2"},
+            lambda t: t**3.5 * mpmath.exp(-t) / mpmath.gamma(4.5),
+            lambda t: t**1.5 * mpmath.exp(-t) / mpmath.gamma(2.5),
+            [mpmath.mpf("1e-30"), 80],
+        )
+    return (
+        {"kind": "gamma_rate", "shape": "5/2", "ratio": "3"},
+        lambda t: t**1.5 * mpmath.exp(-t) / mpmath.gamma(2.5),
+        lambda t: 3**2.5 * t**1.5 * mpmath.exp(-3 * t) / mpmath.gamma(2.5),
+        [mpmath.mpf("1e-30"), 80],
+    )
+
+
+def discrete_masses(kind, scale, shift, far=200):
+    """Masses of integer noise and of the noise moved by `shift`, with 40 digits."""
+    with mpmath.workdps(40):
+        height = (
+            (lambda k: mpmath.exp(-abs(k) / scale))
+            if kind == "laplace"
+            else (lambda k: mpmath.exp(-k * k / (2 * scale)))
+        )
+        total = mpmath.fsum(height(mpmath.mpf(k)) for k in range(-4 * far, 4 * far + 1))
+        outcomes = range(-far, far + shift + 1)
+        return [(height(mpmath.mpf(k - shift)) / total, height(mpmath.mpf(k)) / total) for k in outcomes]
+
+
+@pytest.mark.parametrize("epsilon", ["0", "1/3", "2"])
+@pytest.mark.parametrize(
+    ("pair", "kind", "scale", "shift"),
+    [
+        ({"kind": "discrete_laplace", "places": 3, "scale": "5/2"}, "laplace", mpmath.mpf("2.5"), 3),
+        ({"kind": "discrete_gaussian", "places": 2, "variance": "9/4"}, "gaussian", mpmath.mpf("2.25"), 2),
+        ({"kind": "discrete_gaussian", "places": 1, "variance": "1/9"}, "gaussian", mpmath.mpf(1) / 9, 1),
+    ],
+)
+def test_integer_noise_by_enumeration(pair, kind, scale, shift, epsilon):
+    e = Fraction(epsilon)
+    with mpmath.workdps(40):
+        x = mpmath.exp(mpmath.mpf(e.numerator) / e.denominator)
+        want = mpmath.fsum(max(p - x * q, 0) for p, q in discrete_masses(kind, scale, shift))
+    got = proved(pair, epsilon)
+    assert abs(float(got.mid()) - float(want)) <= 1e-14
+    assert float(got.upper()) >= float(want) - 1e-16
+
+
+@pytest.mark.parametrize("epsilon", ["0", "0.4", "1.3"])
+def test_finite_pairs_and_their_compositions_by_enumeration(epsilon):
+    p, q = [Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)], [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
+    pair = {"kind": "finite", "p": list(map(str, p)), "q": list(map(str, q)), "error": "0"}
+    x = Fraction(math.exp(float(Fraction(epsilon))))
+    for times in (1, 2, 4):
+        rows = [(Fraction(1), Fraction(1))]
+        for _ in range(times):
+            rows = [(a * u, b * v) for a, b in rows for u, v in zip(p, q, strict=True)]
+        want = max(float(sum(max(a - x * b, 0) for a, b in rows)), float(sum(max(b - x * a, 0) for a, b in rows)))
+        got = float(proved(pair, epsilon, times=times, step="1/4096", tail="0").upper())
+        assert want - 1e-15 <= got <= want + (1e-15 if times == 1 else 2e-4)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_compositions_are_never_below_enumeration(data):
+    """Two finite pairs, a coarse or fine grid, tails that are cut: the checker's delta is at least the truth."""
+    masses = st.lists(st.integers(1, 20), min_size=3, max_size=3)
+    tables = [[Fraction(k, sum(row)) for k in row] for row in data.draw(st.lists(masses, min_size=4, max_size=4))]
+    step, tail = data.draw(st.sampled_from(["1/2", "1/16", "1/300"])), data.draw(st.sampled_from(["0", "1e-3", "0.05"]))
+    epsilon, counts = data.draw(st.sampled_from(["0", "1/3", "1.5"])), data.draw(st.tuples(*[st.integers(1, 2)] * 2))
+    releases, rows = [], [(Fraction(1), Fraction(1))]
+    for times, p, q in zip(counts, tables[::2], tables[1::2], strict=True):
+        pair = {"kind": "finite", "p": list(map(str, p)), "q": list(map(str, q)), "error": "0"}
+        releases.append({"times": times, "pair": pair})
+        for _ in range(times):
+            rows = [(a * u, b * v) for a, b in rows for u, v in zip(p, q, strict=True)]
+    x = Fraction(math.exp(float(Fraction(epsilon)))) * (1 + Fraction(1, 2**50))
+    want = max(sum(max(a - x * b, 0) for a, b in rows), sum(max(b - x * a, 0) for a, b in rows))
+    made = document(releases[0]["pair"], epsilon, "1", step=step, tail=tail)
+    made["cases"][0]["releases"] = releases
+    ((_, _, value),) = verify.verify(json.dumps(made))
+    assert value.upper() >= verify.ball(want)
+
+
+# --- claims that are stronger than the truth
+
+SUBSAMPLED = ps.SubsampledAccountant(
+    base=ps.GaussianAccountant(sensitivity=1, noise_std=1), scheme=ps.PoissonSampling(rate=0.05)
+)
+ACCOUNTS = {
+    "gaussian": 3 * ps.GaussianAccountant(sensitivity=1, noise_std=4),
+    "laplace": ps.LaplaceAccountant(sensitivity=1, scale=2),
+    "laplaces": 10 * ps.LaplaceAccountant(sensitivity=1, scale=2),
+    "subsampled": 20 * SUBSAMPLED,
+    "posterior": ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=5, beta=5), n=100, data_weight=0.5),
+    "counts": ps.PosteriorAccountant(model=ps.GammaPoisson(shape=5, rate=2, upper=3), n=20, data_weight=0.5),
+}
+
+
+def mutants():
+    """Claims and pairs altered by a percent: names with a function that alters the document of a certificate."""
+
+    def smaller(field, factor):
+        def change(made):
+            claim = made["claims"][0]
+            claim[field] = str(Fraction(claim[field]) * Fraction(factor).limit_denominator(1000))
+
+        return change
+
+    for name in ACCOUNTS:
+        for field, factor in (("epsilon", 0.99), ("epsilon", 0.5), ("delta", 0.9), ("delta", 0)):
+            yield name, f"{field} x {factor}", smaller(field, factor)
+
+
+MUTANTS = list(mutants())
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    return {name: json.loads(account.certificate(delta=1e-3).text) for name, account in ACCOUNTS.items()}
+
+
+def test_there_are_enough_mutants():
+    assert len(MUTANTS) >= 20
+
+
+@pytest.mark.parametrize(("name", "words", "change"), MUTANTS, ids=[f"{name} {words}" for name, words, _ in MUTANTS])
+def test_stronger_claims_than_the_truth_are_refused(name, words, change, certificates):
+    made = copy.deepcopy(certificates[name])
+    verify.verify(json.dumps(made))  # the claim itself is proved
+    change(made)
+    with pytest.raises(verify.Refused, match=r"does not prove|undecided"):
+        verify.verify(json.dumps(made))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda case: case["releases"][0].update(times=case["releases"][0]["times"] + 1),
+        lambda case: case["releases"].append({"times": 1, "pair": {"kind": "laplace", "shift": "1/10"}}),
+        lambda case: case["releases"][0]["pair"].update(shift="0.51"),
+        lambda case: case.update(step="1/2"),
+        lambda case: case.update(tail="1e-2"),
+    ],
+)
+def test_altered_cases_are_refused(change, certificates):
+    made = copy.deepcopy(certificates["laplaces"])
+    change(made["cases"][0])
+    with pytest.raises(verify.Refused, match="does not prove"):
+        verify.verify(json.dumps(made))
+
+
+# --- damaged files
+
+LAPLACE = json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a complete certificate"),
+        (LAPLACE[:-3], "not a complete certificate"),
+        ("[" * 100_000, "not a complete certificate"),
+        ('{"a":' * 100_000, "not a complete certificate"),
+        ("null", "must be an object with the fields"),
+        ("[]", "must be an object with the fields"),
+        (LAPLACE.replace('"claims"', '"claim"'), "must be an object with the fields"),
+        (LAPLACE.replace('"about": {}', '"about": {}, "about": {}'), "a field is given twice"),
+        (LAPLACE.replace('"times": 1', '"times": 1, "times": 2'), "a field is given twice"),
+        (LAPLACE.replace(verify.FORMAT, "privsample certificate 2"), "format"),
+        (LAPLACE.replace('"about": {}', '"about": NaN'), "a number must be whole"),
+        (LAPLACE.replace('"about": {}', '"about": 1.5'), "a number must be whole"),
+        (LAPLACE.replace('"about": {}', '"about": ' + "9" * 5000), "not a complete certificate"),
+        (LAPLACE.replace('"delta": "0"', '"delta": 0'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "nan"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "inf"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "-1/2"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "2"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "1/0"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "1/00"'), "delta must be text"),
+        (LAPLACE.replace('"delta": "0"', '"delta": "1e-99999999999"'), "delta must be text"),
+        (LAPLACE.replace('"shift": "1"', '"shift": "1e999999999"'), "shift must be text"),
+        (LAPLACE.replace('"shift": "1"', '"shift": "0"'), "shift must be text"),
+        (LAPLACE.replace('"shift": "1"', '"shift": "١"'), "shift must be text"),
+        (LAPLACE.replace('"shift": "1"', '"shift": "' + "1" * 3000 + '"'), "shift must be text"),
+        (LAPLACE.replace('"shift": "1"', '"shift": ["1"]'), "shift must be text"),
+        (LAPLACE.replace('"times": 1', '"times": 0'), "times must be whole"),
+        (LAPLACE.replace('"times": 1', '"times": true'), "times must be whole"),
+        (LAPLACE.replace('"times": 1', '"times": "1"'), "times must be whole"),
+        (LAPLACE.replace('"times": 1', f'"times": {10**13}'), "times must be whole"),
+        (LAPLACE.replace('"laplace"', '"cauchy"'), "must have a kind among"),
+        (LAPLACE.replace('"laplace"', "{}"), "must have a kind among"),
+        (LAPLACE.replace('"shift": "1"', '"scale": "1"'), "the laplace pair must be an object with the fields"),
+        (LAPLACE.replace('"shift": "1"', '"shift": "1", "more": 1'), "and no others"),
+        (LAPLACE.replace('"step": "1/64"', '"step": "0"'), "step must be text"),
+        (json.dumps(json.loads(LAPLACE) | {"cases": []}), "cases must be a list of 1 or more"),
+        (json.dumps(json.loads(LAPLACE) | {"claims": {}}), "claims must be a list of 1 or more"),
+        (json.dumps(json.loads(LAPLACE) | {"claims": [0] * 70_000}), "70000 entries"),
+    ],
+)
+def test_damaged_files_get_one_clear_error(text, words):
+    with pytest.raises(verify.Refused) as refusal:
+        verify.verify(text)
+    assert words in str(refusal.value)
+    assert len(str(refusal.value)) < 400
+    assert "\n" not in str(refusal.value)
+
+
+def finite(p, q, error="0"):
+    return {"kind": "finite", "p": p, "q": q, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (finite(["1/2"], ["1"]), "masses must add up to 1"),
+        (finite(["0"], ["1"]), "masses must add up to 1"),
+        (finite(["0"], ["1"], "1"), "error must be text < 1e-6"),
+        (finite(["1/2", "1/2"], ["1"]), "equal lengths"),
+        ({"kind": "mixture", "weights": ["1/2", "2/3"], "pairs": [finite(["1"], ["1"])] * 2}, "more than 1"),
+        ({"kind": "mixture", "weights": ["1/2"], "pairs": [finite(["1"], ["1"])] * 2}, "equal lengths"),
+        ({"kind": "gamma_rate", "shape": "1", "ratio": "1"}, "ratio must be text > 1"),
+        ({"kind": "discrete_laplace", "places": 10**6, "scale": "1"}, "1000000 outcomes"),
+        ({"kind": "discrete_gaussian", "places": 1, "variance": "1e30"}, "outcomes"),
+        (
+            {"kind": "reverse", "pair": {"kind": "group", "size": 2, "pair": finite(["1"], ["1"])}},
+            "must not be part",
+        ),
+        ({"kind": "poisson_sample", "rate": "0", "pair": finite(["1"], ["1"])}, "rate must be text"),
+    ],
+)
+def test_pairs_that_are_no_pairs_are_refused(pair, words):
+    with pytest.raises(verify.Refused, match=words):
+        proved(pair, "1")
+
+
+def test_work_is_bounded_and_close_claims_are_undecided():
+    with pytest.raises(verify.Refused, match=r"does not prove|undecided|nodes"):
+        proved({"kind": "gaussian", "mu_squared": "1"}, "1", delta="1e-9", times=1)
+    wide = document({"kind": "poisson_sample", "rate": "1/2", "pair": {"kind": "gaussian", "mu_squared": "1"}})
+    wide["cases"][0] |= {"step": "1e-9"}
+    wide["cases"][0]["releases"][0]["times"] = 2
+    with pytest.raises(verify.Refused, match="undecided"):
+        verify.verify(json.dumps(wide))
+    group = {"kind": "group", "size": 2, "pair": {"kind": "laplace", "shift": "1"}}
+    with pytest.raises(verify.Refused, match="stand alone"):
+        proved(group, "1", times=2)
+    deep = {"kind": "laplace", "shift": "1"}
+    for _ in range(300):
+        deep = {"kind": "reverse", "pair": deep}
+    with pytest.raises(verify.Refused):
+        proved(deep | {"kind": "mixture"}, "1")
+
+
+def refused_or_proved(text):
+    """What the checker proves, or nothing if it refuses in one line."""
+    try:
+        return verify.verify(text)
+    except verify.Refused as refusal:
+        return [] if "\n" not in str(refusal) else None  # None fails in the test
+
+
+@given(at=st.integers(0, len(LAPLACE) - 1), end=st.integers(0, 40), put=st.text(max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_any_altered_text_is_refused_or_proves_its_own_claim(at, end, put):
+    text = LAPLACE[:at] + put + LAPLACE[at + end :]
+    found = refused_or_proved(text)
+    assert found is not None
+    if not found:
+        return
+    made = json.loads(text)
+    shift = Fraction(made["cases"][0]["releases"][0]["pair"]["shift"])
+    for epsilon, delta, _ in found:  # the true curve of one Laplace pair, or a weaker claim
+        assert made["cases"][0]["releases"][0]["times"] == 1
+        assert float(delta) >= max(0.0, -math.expm1((float(epsilon) - float(shift)) / 2)) - 1e-15
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+        lambda x: (
+            st.lists(x) | st.dictionaries(st.sampled_from(["format", "about", "claims", "cases", "kind", "pair"]), x)
+        ),
+        max_leaves=20,
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_any_json_is_refused_in_one_sentence(value):
+    with pytest.raises(verify.Refused):
+        verify.verify(json.dumps(value))
+    with pytest.raises(verify.Refused):
+        proved(value, "1")
+
+
+def test_precision_is_restored_after_a_check():
+    before = verify.ctx.prec
+    verify.verify(LAPLACE)
+    assert verify.ctx.prec == before
+    assert np.isfinite(float(proved({"kind": "gaussian", "mu_squared": "1"}, "1").mid()))
