@@ -160,7 +160,7 @@ def masses() -> Iterator[Row]:
             places = [mp.mpf(2 * index - 1) / 2 * float(sampler.pitch) for index in range(first, first + MASSES + 1)]
             ends = [cdf(place) for place in places]
             truths = [Fraction(int(mp.ldexp(b - a, 200)), 2**200) for a, b in itertools.pairwise(ends)]
-        with WorkingPrecision(256):
+        with WorkingPrecision(192):
             balls = [sampler.below(index) for index in range(first, first + MASSES + 1)]
             for truth, before, after in zip(truths, balls, balls[1:], strict=False):
                 error = abs(after - before - enclose(truth)).upper()
