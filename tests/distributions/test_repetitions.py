@@ -258,7 +258,19 @@ def test_hardly_any_run_kept_is_still_a_distribution():
     assert ps.TruncatedNegativeBinomial.geometric(mean=3).tilted(2.0**-53).gamma < 1.0
 
 
-@pytest.mark.parametrize("eta", [-0.99, 0.0, 100.0, 1e5, 1e10])
-def test_every_distribution_that_is_accepted_can_be_drawn_from(eta, rng):
-    distribution = ps.TruncatedNegativeBinomial(eta=eta, gamma=_least_gamma(eta))
-    assert all(1 <= distribution.sample(rng) < 2**63 for _ in range(200))
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        ps.TruncatedNegativeBinomial(eta=-0.99, gamma=_least_gamma(-0.99)),
+        ps.TruncatedNegativeBinomial(eta=1e10, gamma=1 - 1e-9),
+        ps.TruncatedNegativeBinomial(eta=1e-300, gamma=0.3),
+        ps.Poisson(mean=3000),
+        ps.Binomial(maximum=2**53, rate=1e-15),
+        ps.BetaBinomial(maximum=100, alpha=1e300, beta=1e-200),
+        ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial(eta=-0.5, gamma=1e-15), maximum=5000),
+    ],
+)
+def test_distributions_of_extreme_shape_can_be_drawn_from(distribution, rng):
+    drawn = [distribution.sample(rng) for _ in range(20)]
+    assert all(0 <= k <= min(distribution.maximum, 10**5) for k in drawn)
+    assert abs(np.mean(drawn) - distribution.mean) < distribution.mean or distribution.mean > 1000

@@ -118,11 +118,11 @@ def test_calibrate_names_the_field_that_is_wrong(fields, error, message):
 def test_calibrate_says_where_nothing_is_free():
     with pytest.raises(ValueError, match="by must be left out, DirectPosterior has no free parameter, got 'n'"):
         ps.DirectPosterior.calibrate(model=ps.BetaBernoulli(alpha=6, beta=12), n=40, target=TARGET, by="n")
-    with pytest.raises(TypeError, match="base, score, eta; calibrate determines repetitions"):
+    with pytest.raises(TypeError, match="base, score, constant_time, eta; calibrate determines repetitions"):
         ps.RepeatedSelection.calibrate(target=TARGET)
     with pytest.raises(TypeError, match="base must be a mechanism"):
         ps.RepeatedSelection.calibrate(base=3, target=TARGET)
-    with pytest.raises(TypeError, match=r"MarkovKernel takes base, matrix$"):
+    with pytest.raises(TypeError, match=r"MarkovKernel takes base, matrix, exact$"):
         ps.MarkovKernel.calibrate(base=EXAMPLES["randomized-response"], target=TARGET)
 
 

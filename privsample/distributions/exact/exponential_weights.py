@@ -68,7 +68,7 @@ class ExponentialWeights:
         drawn = bernoulli_of_bounds(
             np.tile(low, count), np.tile(high, count), lambda at: self._acceptance(at % candidates), rng
         )
-        accepted = np.cumsum(drawn.reshape(count, candidates), axis=1)
+        accepted = np.cumsum(drawn.reshape(count, candidates), axis=1, dtype=np.int64)
         places = uniform_integers(accepted[:, -1], count, rng)
         return np.asarray((accepted > places[:, None]).argmax(axis=1), dtype=np.int64)
 
