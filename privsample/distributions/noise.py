@@ -110,7 +110,6 @@ class Noise(ABC):
             The draws, of the given shape.
         """
 
-    @abstractmethod
     def sample_indices(self, grid: Grid, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
         """Independent exact draws on a grid: the indices of round(Z / pitch), where Z has exactly this distribution.
 
@@ -132,11 +131,15 @@ class Noise(ABC):
         ------
         ValueError
             If discrete noise does not lie on the grid.
+        TypeError
+            By default: the distribution defines no exact draws.
 
         Notes
         -----
         Source: docs/notes/exact_noise.md. Kind: exact.
         """
+        del grid, shape, rng
+        raise TypeError(f"{type(self).__name__} defines no exact draws: use exact=False, which draws by `sample`")
 
 
 @frozen_value

@@ -1,6 +1,6 @@
 """ps.infer: what it takes and refuses, what it returns, and its calibration on data simulated from the prior."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,7 +48,9 @@ def test_the_result_has_the_account_the_diagnostics_and_groups():
     assert tree.sample_stats["acceptance_rate"].shape == (3, 50)
     assert float(tree.observed_data["noisy_statistic"].values[0]) == RELEASE["statistic"][0]
     assert tree.constant_data["n"].values.item() == 20
-    assert ps.infer(other(), **SHORT).account == MECHANISM.accountant
+    assert (
+        ps.infer(other(), **SHORT).account == replace(MECHANISM, exact=False).accountant
+    )  # it does not say how it drew
 
 
 def test_more_copies_of_noise_the_library_does_not_know():
