@@ -49,10 +49,10 @@ class Certificate:
     >>> import privsample as ps
     >>> account = 3 * ps.GaussianAccountant(sensitivity=1, noise_std=4)
     >>> certificate = account.certificate(delta=1e-6)
+    >>> certificate.claims
     (('1.926', '1e-06'),)
-    (('1.926', '1e-6'),)
+    >>> [(epsilon, f"{delta:.2e}") for epsilon, delta in certificate.verify()]
     [(1.926, '9.93e-07')]
-    [(1.926, '9.96e-07')]
     """
 
     text: str
