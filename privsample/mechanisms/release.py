@@ -153,7 +153,7 @@ class Release:
         >>> import privsample as ps
         >>> release = ps.GaussianMechanism(sensitivity=1, noise_std=5, draws=3).release(2.0)
         >>> release.certificate().claims
-        (('1.511', '1e-06'),)
+        (('1.51', '1e-06'),)
         """
         if epsilon is None and delta is None:
             delta = self.delta

@@ -50,9 +50,9 @@ class Certificate:
     >>> account = 3 * ps.GaussianAccountant(sensitivity=1, noise_std=4)
     >>> certificate = account.certificate(delta=1e-6)
     >>> certificate.claims
-    (('1.926', '1e-6'),)
+    (('1.926', '1e-06'),)
     >>> [(epsilon, f"{delta:.2e}") for epsilon, delta in certificate.verify()]
-    [(1.926, '9.96e-07')]
+    [(1.926, '9.93e-07')]
     """
 
     text: str
