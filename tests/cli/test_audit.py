@@ -207,8 +207,10 @@ def test_errors(run, words, message):
 
 
 def test_a_mechanism_that_misbehaves(run, monkeypatch):
-    broken = staticmethod(lambda _, shape: np.full(shape, np.nan))
-    monkeypatch.setattr("privsample.mechanisms.noise.additive.GaussianMechanism._noise", broken)
+    monkeypatch.setattr(
+        "privsample.mechanisms.noise.additive.GaussianMechanism._draw",
+        lambda self, statistic, rng: {"statistic": np.full((self.draws, *self.shape), np.nan)},
+    )
     ran = run("audit", "gaussian", *QUICK)
     assert ran.code == 2
     assert "outputs must be finite numbers" in ran.err

@@ -34,8 +34,9 @@ class Broken(ps.GaussianMechanism):
 
     __slots__ = ()
 
-    def _noise(self, rng, shape):
-        return np.full(shape, np.nan)
+    def _draw(self, statistic, rng):
+        shape = (self.draws, *self.shape)
+        return {"statistic": np.full(shape, np.nan)}
 
 
 class Unknown(Mechanism):
