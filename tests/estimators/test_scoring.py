@@ -84,9 +84,14 @@ def test_no_labels():
 def test_noise_and_its_account():
     noisy = ps.NoisyScore(noise_std=0.1, bounds=(-1, 1))
     made = noisy.mechanism(1 / 8, RECORDS)
-    assert made.accountant == ps.GaussianAccountant(sensitivity=0.25, noise_std=0.1, relation=RECORDS)
+    trusted = frozenset({ps.Assumption.TRUSTED_SENSITIVITY})  # the noise is drawn exactly
+    assert made.accountant == ps.GaussianAccountant(
+        sensitivity=0.25, noise_std=0.1, relation=RECORDS, assumptions=trusted
+    )
     laplace = ps.NoisyScore(noise_std=0.1, distribution="laplace").mechanism(1 / 8, RECORDS)
-    assert laplace.accountant == ps.LaplaceAccountant(sensitivity=1 / 8, scale=0.1 / 2**0.5, relation=RECORDS)
+    assert laplace.accountant == ps.LaplaceAccountant(
+        sensitivity=1 / 8, scale=0.1 / 2**0.5, relation=RECORDS, assumptions=trusted
+    )
 
 
 @pytest.mark.statistical
