@@ -90,7 +90,7 @@ def _dataclass(item: Any, level: _Detail) -> str:
             continue
         found = getattr(item, field.name)
         if field.name == "assumptions" and not level.assumptions:
-            left_out = left_out or bool(found)
+            left_out = left_out or not found <= (frozenset() if field.default is MISSING else field.default)
         elif not _is_default(field, found) or (level.defaults and found != ()):  # names of categories, mostly absent
             parts.append(f"{field.name}={_written(found, inner if level is not _CODE else _CODE)}")
     return f"{name}({', '.join([*parts, *([_UNSHOWN] if left_out else [])])})"

@@ -165,7 +165,7 @@ def composed_repr(entries: Iterable[tuple["Accountant", int]], sign: str) -> str
     if not members:  # an account whose fields were refused, in a traceback
         return "Composed(...)"
     more, text = len(members) - _MEMBERS, ""
-    for room in (WIDTH, WIDTH // _MEMBERS - 12, 24):  # without the signs and the number of members
+    for room in (WIDTH, WIDTH // 2, WIDTH // _MEMBERS - 12, 24):  # without the signs and the number of members
         shown = [(f"{times} * " if times > 1 else "") + short_repr(one, room) for one, times in members[:_MEMBERS]]
         text = sign.join([*shown, f"({more} more)"] if more > 0 else shown)
         if len(text) <= WIDTH:

@@ -51,6 +51,7 @@ class ExactDraws(ConjugateMechanism):
         exact = flag(exact=self.exact) and self.model.has_exact_posterior
         set_fields(self, exact=exact)
         if exact and not max(self._shapes(self.n), default=0) <= LARGEST_SHAPE:
+            self.accountant  # noqa: B018 - its own errors about the fields come first
             raise ValueError(
                 "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
                 "lower the prior or its weight, or set exact=False"
@@ -102,11 +103,15 @@ class ExactDraws(ConjugateMechanism):
     def _extremes(self, n: int) -> list[FloatArray]:
         """The statistics of n equal extreme records: among them is the narrowest posterior."""
         extremes = {record for records in self.model.extreme_records for record in records}
-        return [n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
+        with np.errstate(over="ignore"):
+            return [n * self.model.statistic(np.array([record])) for record in sorted(extremes)]
 
     def _shapes(self, n: int) -> list[Fraction]:
         """The shape parameters given n equal extreme records."""
-        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in self._extremes(n))
+        extremes = self._extremes(n)
+        if not np.isfinite(extremes).all():
+            return []  # refused as a sum that overflows
+        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in extremes)
         return [shape for each in fractions for shape in self._exact_distribution(each, n).shapes]
 
     @cached
