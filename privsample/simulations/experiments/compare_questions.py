@@ -1,6 +1,7 @@
 """The questions that mechanisms answer, each with data to simulate and the error of a release. No file is read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class SelectionQuestion(Question):
     def error_of(self, mechanism: Any, data: Any, held_out: Any, rng: np.random.Generator) -> float:
         """The expected regret of one draw."""
         del held_out, rng
-        utilities = mechanism._statistic(data)
+        utilities = mechanism.utility.totals(data, mechanism.candidates, mechanism.relation)
         chances = mechanism.probabilities(utilities)
         return float(chances @ (utilities.max() - utilities))  # no term is negative, so nothing cancels
 
@@ -217,8 +218,9 @@ class NoiseQuestion(Question):
     def error_of(self, mechanism: Any, data: Any, held_out: Any, rng: np.random.Generator) -> float:
         """The mean absolute error of the released numbers."""
         del held_out
-        statistic = mechanism._statistic(data)
-        draws = list(mechanism._draw_checked(statistic, rng).draws.values())
+        exact = {"exact": False, "grid": None} if getattr(mechanism, "exact", False) else {}
+        statistic = replace(mechanism, **exact)._statistic(data)  # in floating-point numbers
+        draws = list(mechanism._draw_checked(mechanism._statistic(data), rng).draws.values())
         if len(draws) != 1 or not _is_noisy_copy(statistic, draws[0]):
             raise TypeError(_refusal(mechanism))
         return float(np.abs(draws[0] - statistic).mean())
