@@ -77,7 +77,7 @@ class FailurePair(LossPair):
         ratio = np.exp(log_mass - log_delta + 4 * _EPS * (1.0 + abs(log_mass) + abs(log_delta)))  # rounded up
         if not ratio < 1.0:
             return np.inf
-        rest = log_delta + np.log1p(-ratio) - np.log1p(-self.mass)
+        rest = log_delta + np.log1p(-ratio) - self._log_success
         return self.base.least_epsilon(float(rest - 4 * _EPS * (1.0 + abs(rest))))
 
     def reverse(self) -> "FailurePair":
@@ -93,11 +93,15 @@ class FailurePair(LossPair):
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """The masses of the base times 1 - mass, with the failure at infinity."""
         log_masses, at_infinity = self.base.discretize(nodes)
-        rest = np.log1p(-self.mass)
-        return log_masses + rest + 4 * _EPS, float(self._with_mass(np.asarray(at_infinity)))
+        return log_masses + self._log_success + 4 * _EPS, float(self._with_mass(np.asarray(at_infinity)))
+
+    @property
+    def _log_success(self) -> float:
+        """log(1 - mass); -inf for a mass of 1, to which that of a composition may be rounded."""
+        return float(np.log1p(-self.mass)) if self.mass < 1.0 else -np.inf
 
     def _with_mass(self, log_delta: FloatArray) -> FloatArray:
         """log(mass + (1 - mass) delta), rounded up by more than the rounding errors of the logarithms."""
         log_mass = np.log(self.mass)
-        found = np.logaddexp(log_mass, np.log1p(-self.mass) + log_delta) + 4 * _EPS * (1.0 - log_mass)
+        found = np.logaddexp(log_mass, self._log_success + log_delta) + 4 * _EPS * (1.0 - log_mass)
         return np.asarray(np.minimum(found, 0.0))
