@@ -1,10 +1,14 @@
 """The dominating pair of a mechanism that fails with a small probability and may then reveal anything."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from privsample._checks import FloatArray, open_unit_interval
 from privsample._value import frozen_value, set_fields
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims, exact
 from privsample.accounting.loss.pair import LossPair
+from privsample.errors import NotCertified
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -90,6 +94,28 @@ class FailurePair(LossPair):
             return self.mass >= other.mass and self.base.dominates(other.base)
         return self.base.dominates(other)
 
+    def certified_pair(self) -> CertifiedPair:
+        """The mixture of the certified base with a pair of which every outcome has an infinite loss."""
+        return {"kind": "mixture", "weights": self._weights, "pairs": [self.base.certified_pair(), _certain_failure()]}
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """Cases of the base: of one release with the failure, of several beside a release that only fails."""
+        weights = self._weights
+        failing = {"kind": "mixture", "weights": weights[1:], "pairs": [_certain_failure()]}
+        return tuple(
+            ((1, {"kind": "mixture", "weights": weights, "pairs": [case[0][1], _certain_failure()]}),)
+            if len(case) == 1 and case[0][0] == 1
+            else (*case, (1, failing))
+            for case in self.base.certified_cases(claims)
+        )
+
+    @property
+    def _weights(self) -> list[str]:
+        """The probabilities of no failure and of a failure, exactly. Raises NotCertified if they are 0 and 1."""
+        if not self.mass < 1.0:
+            raise NotCertified("a release that fails with probability 1 has no guarantee")
+        return [exact(1 - Fraction(self.mass)), exact(self.mass)]
+
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """The masses of the base times 1 - mass, with the failure at infinity."""
         log_masses, at_infinity = self.base.discretize(nodes)
@@ -105,3 +131,8 @@ class FailurePair(LossPair):
         log_mass = np.log(self.mass)
         found = np.logaddexp(log_mass, self._log_success + log_delta) + 4 * _EPS * (1.0 - log_mass)
         return np.asarray(np.minimum(found, 0.0))
+
+
+def _certain_failure() -> CertifiedPair:
+    """The certified pair of a release that always reveals its input."""
+    return {"kind": "randomized_response", "epsilon": "0", "delta": "1", "others": 1}
