@@ -21,7 +21,7 @@ def test_export(path, made):
     assert [entry["kind"] for entry in document["entries"]] == ["spend", "plan"]
     assert [item["used"] for item in document["entries"][1]["items"]] == [1, 0]
     assert Accountant.from_dict(document["entries"][0]["items"][0]["account"]) == pure(0.1)
-    assert document["entries"][1]["items"][0]["mechanism"]["type"] == ["privsample", "LaplaceMechanism", 1]
+    assert document["entries"][1]["items"][0]["mechanism"]["type"] == ["privsample", "LaplaceMechanism", 2]
     with pytest.raises(FileExistsError):
         ledger.export(target)
     with pytest.raises(FileNotFoundError):
