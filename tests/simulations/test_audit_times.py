@@ -161,6 +161,8 @@ def test_the_unit_of_a_time_is_the_geometric_mean_of_those_before():
 def test_bad_input(clock, rng):
     with pytest.raises(ValueError, match="outputs must be finite numbers"):
         ps.audit(lambda data, rng: np.nan, datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
+    with pytest.raises(ValueError, match=r"outputs must keep their shape.*got 1 numbers and then 2"):
+        ps.audit(lambda data, rng: np.zeros(1 + data), datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
     with pytest.raises(RuntimeError, match="raised ZeroDivisionError"):
         ps.audit(lambda data, rng: 1 / data, datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
     with pytest.raises(ValueError, match="view must be"):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, renyi_orders
 from privsample.mechanisms.neighbours import Neighbours
+from privsample.simulations.audit.draws import check_widths
 from privsample.simulations.audit.evaluation import ORDERS
 from privsample.simulations.audit.renyi import renyi_from_curves
 from privsample.simulations.audit.scores import learn_scores, score_values
@@ -138,6 +139,7 @@ def _timed_releases(case: Neighbours, count: int, rng: np.random.Generator, cloc
             row = case.draw(data[side], 1, rng)
             seconds[at] = clock() - began
             rows.append(np.ravel(row))
+    check_widths({len(row) for row in rows})
     outputs = np.array(rows[_WINDOW:], dtype=np.float64)
     if not np.isfinite(outputs).all():
         raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
