@@ -112,9 +112,9 @@ def _add_init(parser: Any) -> None:
     parser.add_argument(
         "--approximate-share",
         type=number,
-        default=0.0,
+        default=None,
         metavar="S",
-        help="fraction of delta, from 0 to 1, reserved for releases with an infinity mass and for plans (default: 0)",
+        help="fraction of delta, in [0, 1), reserved for releases with an infinity mass and for plans (default: 1e-6)",
     )
     add_json(parser)
     parser.set_defaults(act=_init)

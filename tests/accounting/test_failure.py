@@ -1,15 +1,18 @@
 """A mechanism that fails with a small probability: curves against 50 digits, random mixtures, and compositions."""
 
+import json
+
 import mpmath as mp
 import numpy as np
 import pytest
 
 import privsample as ps
+from privsample import verify
 from privsample.accounting.loss.alternatives import OneOfPairs
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
-from privsample.errors import UnreachableTarget
+from privsample.errors import NotCertified, UnreachableTarget
 
 GAUSSIAN = GaussianPair(mu=0.7)
 
@@ -119,3 +122,45 @@ def test_the_discretized_pair_dominates():
         own = np.exp(log_masses) * np.maximum(-np.expm1(epsilon - nodes), 0.0)
         assert own.sum() + np.exp(at_infinity) >= np.exp(pair.log_delta(np.array(epsilon)))
     assert np.exp(log_masses).sum() + np.exp(at_infinity) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("mass", [0.5, 1.0])
+def test_a_failure_that_is_certain_costs_everything(mass):
+    """The probability that some of 200 releases fails is rounded to 1; warnings are errors."""
+    failing = ps.LogisticAccountant(n=9, features=2, norm=1.0, prior_std=0.2, failure_probability=0.5)
+    pair = FailurePair(base=GAUSSIAN, mass=mass)
+    assert (200 * failing).delta(1.0) == 1.0
+    assert (200 * failing).epsilon(0.5) == np.inf
+    assert pair.log_delta(np.array([0.0, 3.0])) == pytest.approx(
+        np.log(mass) if mass == 1.0 else [-0.45, -0.69], abs=0.1
+    )
+    assert pair.discretize(np.linspace(-1, 1, 5))[1] <= 0.0
+
+
+def test_no_failure_has_mass_zero():
+    assert str((3 * ps.PureAccountant(stated_epsilon=0.5, relation=ps.ReplaceOne(n=9))).infinity_mass) == "0.0"
+
+
+def certified_accounts():
+    one = ps.LogisticAccountant(n=9, features=2, norm=1.0, prior_std=0.2, failure_probability=1e-4)
+    noise = ps.LaplaceAccountant(sensitivity=1, scale=3, relation=one.relation)
+    return {"one": one, "three": 3 * one, "noise": one + noise, "group": one.group(2), "groups": (2 * one).group(2)}
+
+
+@pytest.mark.parametrize("name", certified_accounts())
+def test_certificates_hold_the_failure(name):
+    """The checker proves the account's own number, and refuses what would be true without the failure."""
+    account = certified_accounts()[name]
+    certificate = account.certificate(delta=1e-3)
+    ((epsilon, delta),) = certificate.claims
+    assert account.epsilon(1e-3) <= float(epsilon) <= account.epsilon(1e-3) * (1 + 1e-3)
+    assert verify.verify(certificate.to_json())
+    without = json.loads(certificate.to_json())
+    without["claims"] = [{"epsilon": epsilon, "delta": str(float(delta) - 0.9e-4)}]
+    with pytest.raises(verify.Refused):
+        verify.verify(json.dumps(without))
+
+
+def test_a_certain_failure_has_no_certificate():
+    with pytest.raises(NotCertified, match="probability 1"):
+        FailurePair(base=GAUSSIAN, mass=1.0).certified_pair()

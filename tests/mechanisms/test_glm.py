@@ -10,7 +10,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from privsample import DP, RDP, ZCDP, Assumption, CuratorNotes, LogisticAccountant, LogisticPosterior, Release
-from privsample.errors import PrivateContent, SchemaError, UnreachableTarget
+from privsample.accounting.ledger import Ledger
+from privsample.errors import BudgetExceeded, PrivateContent, SchemaError, UnreachableTarget
 from privsample.mechanisms.posterior import glm
 
 N = 20
@@ -47,6 +48,45 @@ def test_the_sampler_is_chosen_by_public_fields():
     assert not dataclasses.replace(SCALAR, norm=1e150).uses_rejection
     with pytest.raises(ValueError, match="sampler must be 'auto'"):
         dataclasses.replace(PLAIN, sampler="gibbs")
+
+
+def test_constant_time_bounds_the_work_that_is_always_done():
+    """Seven features need 8e8 visits in expectation, and 2.7e10 in constant time."""
+    fields = {"n": 10**6, "features": 7, "norm": 1.0, "prior_std": 1.0}
+    assert not LogisticPosterior(**fields).uses_rejection
+    assert LogisticPosterior(**fields, constant_time=False).uses_rejection
+    assert LogisticPosterior(**fields | {"features": 6}).uses_rejection
+    with pytest.raises(ValueError, match=r"in constant time always takes 2.7e\+10 visits.*constant_time=False"):
+        LogisticPosterior(**fields, sampler="rejection")
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, -1e-9, np.nan, np.inf])
+@pytest.mark.parametrize("constant_time", [True, False])
+def test_a_failure_probability_lies_between_zero_and_one(wrong, constant_time):
+    with pytest.raises(ValueError, match=r"failure_probability must lie in \(0, 1\), got"):
+        dataclasses.replace(PLAIN, failure_probability=wrong, constant_time=constant_time)
+    with pytest.raises(TypeError, match="failure_probability must be a number"):
+        dataclasses.replace(PLAIN, failure_probability="1e-9")
+
+
+@pytest.mark.parametrize("delta", [1e-15, 1e-16])
+def test_a_target_below_the_failure_probability_says_what_to_do(delta):
+    fields = {"n": 9, "features": 2, "norm": 1.0, "prior_std": 0.2}
+    with pytest.raises(UnreachableTarget, match=r"delta above failure_probability.*constant_time=False"):
+        LogisticPosterior.calibrate(**fields, target=DP(1, delta))
+    made = LogisticPosterior.calibrate(**fields, target=DP(1, delta), failure_probability=1e-20)
+    assert made.accountant.epsilon(delta) <= 1.0
+
+
+def test_a_ledger_accepts_the_defaults(tmp_path, rng):
+    """The failure probabilities of hundreds of releases fit into the default share of delta, and it is not free."""
+    mechanism = dataclasses.replace(SCALAR, data_weight=1e-3)
+    ledger = Ledger(tmp_path / "l", budget=DP(1, 1e-6), relation=mechanism.accountant.relation, dataset="d")
+    ledger.release(mechanism, data(rng, 1))
+    assert ledger.fits(mechanism.accountant, 999)
+    assert not ledger.fits(mechanism.accountant, 1_000)
+    with pytest.raises(BudgetExceeded, match=r"set aside.*constant_time=False"):
+        ledger.release(dataclasses.replace(mechanism, failure_probability=1e-9), data(rng, 1))
 
 
 def test_release(rng):

@@ -8,7 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.simulations.audit import times
-from privsample.simulations.audit.times import _log_product, _means_before
+from privsample.simulations.audit.times import _Bet, _log_product, _lower, _means_before
 
 ANSWER = ps.RandomizedResponse(log_odds=2.0, relation=ps.ReplaceOne(n=1))
 FEW = ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.logarithmic(mean=2), maximum=8)
@@ -132,15 +132,24 @@ def test_the_worst_pair_of_several_is_timed(clock, rng):
 def test_the_products_are_bets_with_mean_at_most_one():
     """By enumeration of one release at the worst case of the claim, and at many that meet it."""
     for factor, delta in ((1.0, 0.0), (np.e, 0.1), (20.0, 0.01)):
-        for size in (0.1, 0.9 / (factor + delta / 2)):
-            if size * (factor + delta / 2) >= 1:
-                continue
+        for size in (0.01, 0.9 / (factor + delta / 2), 1.2 / (factor + delta / 2)):
             gains = [np.exp(_log_product(hits, factor, delta, size)) for hits in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
             for q in np.linspace(0.0, 1.0, 21):
                 p = min(factor * q + delta, 1.0)
                 assert p / 2 * gains[0] + q / 2 * gains[1] + (1 - p / 2 - q / 2) * gains[2] <= 1 + 1e-12
-    assert _log_product((3, 1, 0), 1.0, 0.0, 1.0) == -np.inf  # all is lost
-    assert _log_product((3, 0, 0), 1.0, 0.0, 1.0) == pytest.approx(3 * np.log(2))
+    assert _log_product((3, 0, 0), 1.0, 0.0, 0.5) == pytest.approx(3 * np.log(1.5))
+    assert (
+        _log_product((3, 0, 0), 1.0, 0.0, 1.5) == -np.inf
+    )  # no test: one more release could make the product negative
+
+
+def test_lower_bounds_come_from_bets_that_are_permitted_at_every_delta():
+    """An event that never occurs on the other dataset, and a bet that is too large for a delta near 1."""
+    counts = np.array([[900, 100], [0, 1000]])
+    bet = _Bet(at=0, cells=np.array([0]), swapped=False, size=0.999, strength=1.0)
+    lower = _lower(bet, counts, 1.0, 1e-3)
+    assert 0.6 < lower <= 0.9
+    assert _log_product(bet.hits(counts), 1.0, lower, 0.999 / 1.5) == pytest.approx(np.log(1e3), abs=1e-6)
 
 
 def test_the_unit_of_a_time_is_the_geometric_mean_of_those_before():
@@ -152,6 +161,8 @@ def test_the_unit_of_a_time_is_the_geometric_mean_of_those_before():
 def test_bad_input(clock, rng):
     with pytest.raises(ValueError, match="outputs must be finite numbers"):
         ps.audit(lambda data, rng: np.nan, datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
+    with pytest.raises(ValueError, match=r"outputs must keep their shape.*got 1 numbers and then 2"):
+        ps.audit(lambda data, rng: np.zeros(1 + data), datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
     with pytest.raises(RuntimeError, match="raised ZeroDivisionError"):
         ps.audit(lambda data, rng: 1 / data, datasets=(0, 1), claim=NOTHING, samples=50, view="time", rng=rng)
     with pytest.raises(ValueError, match="view must be"):

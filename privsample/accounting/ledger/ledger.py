@@ -34,9 +34,11 @@ from privsample.accounting.ledger.state import (
     entry_event,
     storable_item,
 )
-from privsample.accounting.targets import Target, warn_of_large_delta
+from privsample.accounting.targets import DP, Target, warn_of_large_delta
 from privsample.errors import BudgetExceeded
 from privsample.relations import Relation
+
+_SHARE = 1e-6  # default share of delta for infinity masses; it changes the epsilon spent in the seventh digit
 
 
 @final
@@ -60,7 +62,8 @@ class Ledger:
         A name for the data that the budget protects.
     approximate_share : float, optional
         Fraction of delta, in [0, 1), that is set aside for infinity masses and for plans that are charged by the
-        epsilon of their composition; 0 by default.
+        epsilon of their composition. By default a millionth of a delta > 0, which is enough for the failure
+        probabilities of a thousand releases of `LogisticPosterior` at delta = 1e-6.
     weights : mapping of float to float, optional
         Weights by Rényi order, which sum to 1, for budgets with delta > 0; chosen around the budget by default.
     timeout : float, default 60.0
@@ -123,7 +126,7 @@ class Ledger:
                 raise FileNotFoundError(
                     f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well"
                 )
-            settings = Settings(**given)
+            settings = Settings(**_with_share(given))
             warn_of_large_delta(settings.budget, settings.relation, stacklevel=3)
             with suppress(FileExistsError):  # another process created it first
                 self._log.create(creation_event(settings, _stamp()))
@@ -489,3 +492,9 @@ def _stamp() -> dict[str, str]:
     from privsample._version import __version__
 
     return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__}
+
+
+def _with_share(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a new ledger, with the default share of delta for infinity masses."""
+    budget = given["budget"]
+    return {"approximate_share": _SHARE} | given if isinstance(budget, DP) and budget.delta > 0.0 else given

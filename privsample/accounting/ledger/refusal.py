@@ -8,6 +8,9 @@ from privsample.accounting.ledger.state import LedgerState
 from privsample.accounting.targets import DP, RDP, ZCDP
 from privsample.errors import BudgetExceeded
 
+_PURE = "a mechanism without infinity mass (such as LogisticPosterior with constant_time=False)"
+_LITTLE = 1e-3  # part of delta at which the epsilon of a composition is of little use
+
 
 def refusal_error(
     state: LedgerState, path: Path, charge: PrivacyCost, what: str, *, delta: float | None, plan: bool
@@ -20,8 +23,9 @@ def refusal_error(
         or _infinite_cost_reason(state, charge)
         or _overspend_reason(state, charge)
     )
-    if plan and isinstance(state.filter, CurveFilter) and delta is None and not state.reservable:
-        advice += "; with an approximate_share, a ledger charges a plan by the epsilon of its composition"
+    found = state.filter
+    if plan and isinstance(found, CurveFilter) and delta is None and state.reservable <= _LITTLE * found.budget.delta:
+        advice += "; with a larger approximate_share, a ledger charges a plan by the epsilon of its composition"
     head = f"{what} does not fit into {state.settings.budget.description} of {path.name}"
     return BudgetExceeded(f"{head}: {reason}; nothing was spent or drawn; {advice}")
 
@@ -42,13 +46,13 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
         return None
     if not isinstance(state.filter, CurveFilter):
         reason = f"its infinity mass is {float(charge.infinity_mass):g}, and this budget allows none"
-        return reason, "use a mechanism without infinity mass, or a budget DP(epsilon, delta) with an approximate_share"
+        return reason, f"use {_PURE}, or a budget DP(epsilon, delta) with an approximate_share"
     able = state.reservable if delta is not None else state.filter.set_aside_left(state.total)
     if float(charge.infinity_mass) <= able:
         return None
     return (
         f"it needs {float(charge.infinity_mass):g} of delta, and {able:g} is set aside and unused",
-        "use mechanisms without infinity mass, or create the ledger with a larger approximate_share",
+        f"use {_PURE}, or create the ledger with a larger approximate_share",
     )
 
 

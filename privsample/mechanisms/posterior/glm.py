@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, check_memory, count_noun, flag, one_of, open_unit_interval, positive_integer
+from privsample._checks import FloatArray, check_memory, count_noun, flag, number, one_of, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -33,10 +33,13 @@ from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, 
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
-_WORK = 1e9  # record visits, about 20 ns each
+_WORK = 1e9  # record visits in expectation, about 20 ns each
+_CONSTANT_WORK = 1e10  # record visits that are always made in constant time
 _EXACT_WORK = 5e5  # record visits for one exact draw in expectation, about 3 us each; 35 times that in constant time
 _EXACT_DIMENSION = 100
-_ADVICE = "ask for delta > 0; Rényi and zCDP guarantees need constant_time=False"
+_ADVICE = (
+    "ask for a delta above failure_probability (1e-15 by default); Rényi and zCDP guarantees need constant_time=False"
+)
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
@@ -159,17 +162,25 @@ class LogisticPosterior(Mechanism):
         if not one_of(self.sampler, ("auto", "rejection", "nuts")):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         set_fields(self, constant_time=flag(constant_time=self.constant_time))
-        set_fields(self, failure_probability=open_unit_interval(failure_probability=self.failure_probability))
+        failure = number(failure_probability=self.failure_probability)
+        if not 0.0 < failure < 1.0:
+            raise ValueError(f"failure_probability must lie in (0, 1), got {self.failure_probability!r}")
+        set_fields(self, failure_probability=failure)
         set_fields(self, exact=flag(exact=self.exact))
         account = self._account_of_rejection
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_weight", "draws"):
             set_fields(self, **{name: getattr(account, name)})
         check_memory(self.draws * (self.features + 1), lower="draws or features")
         if self.sampler == "rejection" and not self.uses_rejection:
+            takes = (
+                f"may take e^{self._log_work:.1f} visits to a record, more than {_WORK:g}; or"
+                if self._log_work > np.log(_WORK)
+                else f"in constant time always takes {self._constant_work:.2g} visits to a record, more than "
+                f"{_CONSTANT_WORK:g}; or pass constant_time=False,"
+            )
             raise ValueError(
-                f"sampler must be 'nuts' (or 'auto') here: rejection may take e^{self._log_work:.1f} visits to a "
-                f"record, more than {_WORK:g}; or lower norm, prior_std, data_weight or draws, or raise "
-                "prior_weight"
+                f"sampler must be 'nuts' (or 'auto') here: rejection {takes} lower norm, prior_std, data_weight or "
+                "draws, or raise prior_weight"
             )
         self._check_exact()
 
@@ -220,7 +231,19 @@ class LogisticPosterior(Mechanism):
     @property
     def uses_rejection(self) -> bool:
         """True if the draws come from the posterior itself by rejection, False if they come from Markov chains."""
-        return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
+        return self.sampler != "nuts" and self._is_feasible
+
+    @cached
+    def _is_feasible(self) -> bool:
+        """Whether public bounds on the work of rejection hold."""
+        return self._log_work <= float(np.log(_WORK)) and (
+            not self.constant_time or self._constant_work <= _CONSTANT_WORK
+        )
+
+    @property
+    def _constant_work(self) -> float:
+        """Record visits of rejection in constant time."""
+        return float(self.n) * self._envelope.proposals(self.draws, self.failure_probability)
 
     @property
     def record_format(self) -> LabelledFormat:  # type: ignore[override]

@@ -71,7 +71,12 @@ def draw_both_outputs(case: Neighbours, count: int, rng: np.random.Generator) ->
 
 
 def _check_same_width(tables: Sequence[FloatArray]) -> None:
-    widths = sorted({table.shape[1] for table in tables})
+    check_widths({table.shape[1] for table in tables})
+
+
+def check_widths(found: set[int]) -> None:
+    """Check that all outputs hold equally many numbers. Raises: ValueError."""
+    widths = sorted(found)
     if len(widths) > 1:
         raise ValueError(
             f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "

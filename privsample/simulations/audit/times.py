@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, renyi_orders
 from privsample.mechanisms.neighbours import Neighbours
+from privsample.simulations.audit.draws import check_widths
 from privsample.simulations.audit.evaluation import ORDERS
 from privsample.simulations.audit.renyi import renyi_from_curves
 from privsample.simulations.audit.scores import learn_scores, score_values
@@ -30,7 +31,8 @@ _LEARNING, _CHOOSING = 0.25, 0.25
 _WINDOW = 101  # releases before each one, whose geometric mean time is the unit of its time
 _OUTPUT_CELLS = 8
 _TIME_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
-_BETS = 1.0 - np.geomspace(0.999, 1e-3, 40)  # tried parts of the largest factor of the bet
+_LARGEST_BET = 0.999
+_BETS = 1.0 - np.geomspace(_LARGEST_BET, 1.0 - _LARGEST_BET, 40)  # tried parts of the largest permitted bet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +139,7 @@ def _timed_releases(case: Neighbours, count: int, rng: np.random.Generator, cloc
             row = case.draw(data[side], 1, rng)
             seconds[at] = clock() - began
             rows.append(np.ravel(row))
+    check_widths({len(row) for row in rows})
     outputs = np.array(rows[_WINDOW:], dtype=np.float64)
     if not np.isfinite(outputs).all():
         raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
@@ -204,7 +207,7 @@ def _choose(
     def bet(last: int, delta: float) -> _Bet:
         cells_in = order[: last + 1]
         hits = (growth * own[last], growth * other[last], growth * (total - own[last] - other[last]))
-        sizes = _BETS / (factor + delta / 2.0)
+        sizes = _BETS / (factor + delta / 2.0)  # factors stay positive
         logs = [_log_product(hits, factor, delta, float(size)) for size in sizes]
         most = int(np.argmax(logs))
         return _Bet(at=at, cells=cells_in, swapped=swapped, size=float(sizes[most]), strength=logs[most])
@@ -218,16 +221,20 @@ def _log_product(hits: tuple[float, float, float], factor: float, delta: float, 
     """Return the log of the product of 1 + size (Z - delta/2), Z = 1, -factor or 0 (constant_time.md, step 3.2)."""
     own, other, outside = hits
     gains = np.array([size * (1.0 - delta / 2.0), -size * (factor + delta / 2.0), -size * delta / 2.0])
-    if gains[1] <= -1.0:
-        return -np.inf if other else float(own * np.log1p(gains[0]) + outside * np.log1p(gains[2]))
+    if gains[1] <= -1.0:  # a factor of 0 or below, so that the product is no test, even if the factor never occurred
+        return -np.inf
     return float(np.array([own, other, outside]) @ np.log1p(gains))
 
 
 def _lower(bet: _Bet, counts: NDArray[np.int64], factor: float, level: float) -> float:
-    """Return a lower confidence bound on delta: the largest delta at which the product exceeds 1/level."""
+    """Return a lower confidence bound on delta: the largest delta at which the product exceeds 1/level.
+
+    The size of the bet is lowered to one that is permitted at every delta up to 1 (constant_time.md, step 3.3).
+    """
+    size = min(bet.size, _LARGEST_BET / (factor + 0.5))
 
     def refuted(delta: float) -> bool:
-        return _log_product(bet.hits(counts), factor, delta, bet.size) >= -np.log(level)
+        return _log_product(bet.hits(counts), factor, delta, size) >= -np.log(level)
 
     if not refuted(0.0):
         return 0.0

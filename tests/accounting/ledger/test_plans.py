@@ -116,7 +116,7 @@ def test_a_failed_refusal_of_a_plan_changes_nothing(made):
     before = ledger.history()
     with pytest.raises(BudgetExceeded, match=r"the plan does not fit.*approximate_share"):
         ledger.reserve([(one, 20)])
-    with pytest.raises(BudgetExceeded, match="it needs 5e-07 of delta, and 0 is set aside"):
+    with pytest.raises(BudgetExceeded, match="it needs 5e-07 of delta, and 1e-12 is set aside"):
         ledger.reserve([(one, 2)], delta=5e-7)
     assert unchanged(ledger, before)
 
