@@ -1,5 +1,6 @@
 """Lazy uniforms, decisions, choices and Bernoulli draws."""
 
+import os
 import sys
 import threading
 from fractions import Fraction
@@ -107,6 +108,28 @@ def test_threads_do_not_disturb_each_other():
         thread.join()
     assert together == alone
     assert ctx.prec == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_forked_during_the_draws_of_another_thread_can_draw():
+    """A child inherits the state of the lock, but not the thread that would release it."""
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with WorkingPrecision(100):
+            held.set()
+            forked.wait(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        free = balls._LOCK.acquire(timeout=10)
+        os._exit(0 if free else 1)
+    forked.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_maps_are_evaluated_at_the_precision_that_is_asked_for(rng):
