@@ -234,6 +234,42 @@ def test_a_prior_beyond_exact_shapes_is_refused_before_data_are_read():
     assert floats.release([0] * 5)["theta"] == pytest.approx(0.4)
 
 
+class Halved(ps.BetaBernoulli):
+    """A model of a user whose posterior counts each record half."""
+
+    def posterior(self, statistic, n, *, data_weight=1.0, prior_weight=1.0):
+        return ps.BetaBernoulli.posterior(self, statistic, n, data_weight=data_weight / 2, prior_weight=prior_weight)
+
+
+class Inverted(ps.BetaBernoulli):
+    """A model of a user that reads zeros as ones."""
+
+    def summarize(self, data):
+        total, n = ps.BetaBernoulli.summarize(self, data)
+        return n - total, n
+
+
+class Squares(ps.BetaBernoulli):
+    """A model of a user whose statistic is not the sum of its fractional records."""
+
+    def statistic(self, chunk):
+        return np.asarray((np.asarray(chunk, dtype=float) ** 2).sum())
+
+
+@pytest.mark.parametrize("model", [Halved, Inverted, Squares])
+def test_a_model_that_changes_only_the_rounded_method_is_drawn_by_that_method(model):
+    """The inherited exact posterior or sum would be that of another model."""
+    mechanism = ps.DirectPosterior(model=model(alpha=1, beta=1, fractional=True), n=2)
+    assert not mechanism.exact
+    assert IDEAL in mechanism.accountant.assumptions
+    assert mechanism.release([0.5, 0.5]).grid is None
+
+
+def test_a_statistic_that_is_no_integer_is_not_rounded_to_one():
+    with pytest.raises(TypeError, match="Squares does not define exact_statistic"):
+        Squares(alpha=1, beta=1, fractional=True).exact_summarize([0.5, 0.9])
+
+
 NARROW = ps.NormalKnownVariance(mean=0, variance=1e120, noise_variance=1e-10, bounds=(-1, 1))
 EXTREME = {
     "rate": (ps.GammaExponential(shape=1, rate=1, upper=1e70), (0.1, 10.0), "rate must be > 0 and at most"),
@@ -269,7 +305,7 @@ def test_no_shape_parameter_outlives_a_release():
     ):
         mechanism.release([0, 1, 1])
     gc.collect()
-    assert not [found for found in gc.get_objects() if isinstance(found, GammaSampler)]
+    assert not [found for found in gc.get_objects() if type(found) is GammaSampler]
 
 
 def test_small_shapes_have_relative_cells():

@@ -94,9 +94,7 @@ def truncated_gamma_sampler(shape: Rational, rate: Rational, low: Rational, high
     mode = min(max(shape / rate, low), high)
     mass = rate * mode
     if not mass <= _WIDEST:
-        raise ValueError(
-            f"rate * low must be at most 2^800 for exact draws, got {float(rate):g} and {float(low):g}"
-        )
+        raise ValueError(f"rate * low must be at most 2^800 for exact draws, got {float(rate):g} and {float(low):g}")
 
     def fall(z: Any) -> Any:
         return enclose(shape) * z - enclose(mass) * z.expm1()

@@ -58,7 +58,7 @@ class ExactDraws(ConjugateMechanism):
             why = (
                 "exact=False"
                 if self.model.has_exact_posterior
-                else f"a {type(self.model).__name__} model, which does not define exact_posterior"
+                else f"a {type(self.model).__name__} model, which does not define exact_posterior or an exact sum"
             )
             raise ValueError(f"grid must be None with {why}: only exact draws are rounded to a grid, got {self.grid!r}")
         set_fields(self, grid=self._rounding_to(self.grid).pitch)
