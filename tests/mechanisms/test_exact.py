@@ -270,6 +270,13 @@ def test_a_statistic_that_is_no_integer_is_not_rounded_to_one():
         Squares(alpha=1, beta=1, fractional=True).exact_summarize([0.5, 0.9])
 
 
+def test_a_grid_without_an_exact_sum_is_refused():
+    model = Squares(alpha=1, beta=1, fractional=True)
+    assert not ps.NoisyStatistics(model=model, n=2, scale=2.0).exact
+    with pytest.raises(ValueError, match="grid must be None for a Squares model"):
+        ps.NoisyStatistics(model=model, n=2, scale=2.0, grid=0.5)
+
+
 NARROW = ps.NormalKnownVariance(mean=0, variance=1e120, noise_variance=1e-10, bounds=(-1, 1))
 EXTREME = {
     "rate": (ps.GammaExponential(shape=1, rate=1, upper=1e70), (0.1, 10.0), "rate must be > 0 and at most"),
