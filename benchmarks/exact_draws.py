@@ -13,7 +13,7 @@ from benchmarks.measure import Row, seconds
 from privsample.distributions.exact import lazy
 from privsample.distributions.exact.balls import WorkingPrecision, enclose
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.laws import beta, dirichlet, gamma, laplace, normal
+from privsample.distributions.exact.laws import beta_sampler, dirichlet_sampler, gamma_sampler, laplace, normal
 from privsample.distributions.exact.quantiles import QuantileSampler, beta_cdf, gamma_cdf, laplace_cdf, normal_cdf
 from privsample.distributions.exact.truncated import truncated_beta_sampler
 from privsample.distributions.exact.words import WordStream
@@ -31,15 +31,17 @@ def rows() -> Iterator[Row]:
     words = WordStream(np.random.default_rng(1))
     unit, share = Grid.of_scale(1.0), Grid.of_scale(0.02, low=0.0, high=1.0)
     truncated = truncated_beta_sampler(200, 370, Fraction(1, 10), Fraction(9, 10))
+    gamma, large, beta = gamma_sampler(50), gamma_sampler(10**12), beta_sampler(200, 370)
+    dirichlet = dirichlet_sampler((3, Fraction(7, 2), 12))
     draws: dict[str, tuple[Callable[[], object], str]] = {
         "Laplace": (lambda: lazy.rounded(laplace(words), unit), ">= 2e4/s"),
         "Normal": (lambda: lazy.rounded(normal(words), unit), ">= 2e4/s"),
-        "Gamma(50)": (lambda: lazy.rounded(gamma(50, words), Grid.of_scale(7.0, low=0.0)), ">= 5e3/s"),
-        "Gamma(1e12)": (lambda: lazy.rounded(gamma(10**12, words), Grid.of_scale(1e6, low=0.0)), ">= 5e3/s"),
-        "Beta(200, 370)": (lambda: lazy.rounded(beta(200, 370, words), share), ">= 5e3/s"),
+        "Gamma(50)": (lambda: lazy.rounded(gamma(words), Grid.of_scale(7.0, low=0.0)), ">= 5e3/s"),
+        "Gamma(1e12)": (lambda: lazy.rounded(large(words), Grid.of_scale(1e6, low=0.0)), ">= 5e3/s"),
+        "Beta(200, 370)": (lambda: lazy.rounded(beta(words), share), ">= 5e3/s"),
         "Beta(200, 370) truncated to [0.1, 0.9]": (lambda: lazy.rounded(truncated(words), share), ">= 5e3/s"),
         "Dirichlet(3, 3.5, 12)": (
-            lambda: [lazy.rounded(x, share) for x in dirichlet((3, Fraction(7, 2), 12), words)],
+            lambda: [lazy.rounded(x, share) for x in dirichlet(words)],
             "none set",
         ),
     }

@@ -1,5 +1,6 @@
 """Exact draws of every mechanism that offers them: numbers on the grid, and no assumption of ideal real numbers."""
 
+import gc
 import json
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -9,6 +10,7 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.assumptions import Assumption
+from privsample.distributions.exact.gammas import GammaSampler
 from privsample.errors import SchemaError
 from tests.mechanisms.examples import MECHANISMS, data_for
 
@@ -230,6 +232,87 @@ def test_a_prior_beyond_exact_shapes_is_refused_before_data_are_read():
         ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62)
     floats = ps.ConcentratedPosterior(model=model, n=5, prior_weight=1e62, exact=False)
     assert floats.release([0] * 5)["theta"] == pytest.approx(0.4)
+
+
+class Halved(ps.BetaBernoulli):
+    """A model of a user whose posterior counts each record half."""
+
+    def posterior(self, statistic, n, *, data_weight=1.0, prior_weight=1.0):
+        return ps.BetaBernoulli.posterior(self, statistic, n, data_weight=data_weight / 2, prior_weight=prior_weight)
+
+
+class Inverted(ps.BetaBernoulli):
+    """A model of a user that reads zeros as ones."""
+
+    def summarize(self, data):
+        total, n = ps.BetaBernoulli.summarize(self, data)
+        return n - total, n
+
+
+class Squares(ps.BetaBernoulli):
+    """A model of a user whose statistic is not the sum of its fractional records."""
+
+    def statistic(self, chunk):
+        return np.asarray((np.asarray(chunk, dtype=float) ** 2).sum())
+
+
+@pytest.mark.parametrize("model", [Halved, Inverted, Squares])
+def test_a_model_that_changes_only_the_rounded_method_is_drawn_by_that_method(model):
+    """The inherited exact posterior or sum would be that of another model."""
+    mechanism = ps.DirectPosterior(model=model(alpha=1, beta=1, fractional=True), n=2)
+    assert not mechanism.exact
+    assert IDEAL in mechanism.accountant.assumptions
+    assert mechanism.release([0.5, 0.5]).grid is None
+
+
+def test_a_statistic_that_is_no_integer_is_not_rounded_to_one():
+    with pytest.raises(TypeError, match="Squares does not define exact_statistic"):
+        Squares(alpha=1, beta=1, fractional=True).exact_summarize([0.5, 0.9])
+
+
+def test_a_grid_without_an_exact_sum_is_refused():
+    model = Squares(alpha=1, beta=1, fractional=True)
+    assert not ps.NoisyStatistics(model=model, n=2, scale=2.0).exact
+    with pytest.raises(ValueError, match="grid must be None for a Squares model"):
+        ps.NoisyStatistics(model=model, n=2, scale=2.0, grid=0.5)
+
+
+NARROW = ps.NormalKnownVariance(mean=0, variance=1e120, noise_variance=1e-10, bounds=(-1, 1))
+EXTREME = {
+    "rate": (ps.GammaExponential(shape=1, rate=1, upper=1e70), (0.1, 10.0), "rate must be > 0 and at most"),
+    "alphas": (ps.DirichletCategorical(alpha=(1e30, 1, 1)), 0.01, r"alphas must be at most 2\^96"),
+    "variance": (
+        ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1e-260, bounds=(-1, 1)),
+        (-1.0, 1.0),
+        "variance must be in",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "truncation", "message"), EXTREME.values(), ids=EXTREME)
+def test_a_posterior_that_some_records_make_undrawable_is_refused_when_it_is_built(model, truncation, message):
+    """A release that fails for some data, and not for others, would reveal which data there are."""
+    with pytest.raises(ValueError, match=f"cannot be drawn exactly for all records: {message}"):
+        ps.TemperedPosterior(model=model, n=2, temperature=2.0, truncation=truncation)
+
+
+def test_a_default_grid_that_samples_of_the_records_cannot_have_is_refused():
+    with pytest.raises(ValueError, match=r"not be narrower than 2\^-180 of the prior"):
+        ps.DirectPosterior(model=NARROW, n=5)
+    wider = ps.DirectPosterior(model=NARROW, n=5, grid=1.0)
+    assert wider.for_size(2)._grid == wider._grid
+
+
+def test_no_shape_parameter_outlives_a_release():
+    """Shape parameters of posteriors are functions of the records: nothing may keep them for later releases."""
+    for mechanism in (
+        ps.DirectPosterior(model=ps.BetaBernoulli(alpha=2, beta=3), n=3),
+        ps.DirectPosterior(model=ps.GammaPoisson(shape=5, rate=1, upper=4), n=3),
+        ps.DirectPosterior(model=ps.DirichletCategorical(alpha=(1, 2, 0.5)), n=3),
+    ):
+        mechanism.release([0, 1, 1])
+    gc.collect()
+    assert not [found for found in gc.get_objects() if type(found) is GammaSampler]
 
 
 def test_small_shapes_have_relative_cells():

@@ -1,5 +1,6 @@
 """Ball arithmetic by python-flint: every ball encloses the real number that it stands for, at any precision."""
 
+import os
 import threading
 from fractions import Fraction
 from functools import cache
@@ -10,6 +11,9 @@ from privsample._checks import number
 
 Rational = Fraction | int
 _LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A process that is forked while another thread holds the lock would wait for it forever.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 @cache

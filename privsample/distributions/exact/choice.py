@@ -1,57 +1,14 @@
-"""Exact choices: an index with probability proportional to enclosed weights, and Bernoulli draws."""
+"""Exact choices: an index with probability proportional to enclosed weights, of which each choice has its own."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from privsample.distributions.exact.balls import enclose
-from privsample.distributions.exact.lazy import LazyUniform, decide, less, refine
+from privsample.distributions.exact.lazy import LazyUniform, refine
 from privsample.distributions.exact.words import WordStream
 
 Weight = Callable[[int], Any] | Fraction | int
-
-
-def bernoulli(probability: Weight, words: WordStream) -> bool:
-    """True with exactly the given probability.
-
-    Parameters
-    ----------
-    probability : callable, Fraction or int
-        A number in [0, 1], or a function from a precision in bits to an enclosure of it.
-    words : WordStream
-        The source of the random bits.
-
-    Returns
-    -------
-    bool
-        The Bernoulli draw.
-
-    Raises
-    ------
-    ValueError
-        If a rational probability lies outside [0, 1].
-
-    Notes
-    -----
-    Compares a uniform number with the probability (exact_draws.md, step 3). Kind: exact.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from privsample.distributions.exact.choice import bernoulli
-    >>> from privsample.distributions.exact.words import WordStream
-    >>> words = WordStream(np.random.default_rng(0))
-    >>> abs(sum(bernoulli(Fraction(1, 3), words) for _ in range(300)) - 100) < 50
-    True
-    """
-    if isinstance(probability, (Fraction, int)):
-        if not 0 <= probability <= 1:
-            raise ValueError(f"probability must be in [0, 1], got {probability}")
-        if probability in {0, 1}:
-            return probability == 1
-    uniform = LazyUniform(words)
-    return decide(lambda bits: less(uniform.ball(bits), _ball(probability, bits)))
 
 
 def exact_choice(weights: Sequence[Weight], words: WordStream) -> int:

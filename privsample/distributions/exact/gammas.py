@@ -1,7 +1,6 @@
 """Exact Gamma numbers by rejection from cubed normal numbers (Marsaglia and Tsang 2000)."""
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, WorkingPrecision, enclose
@@ -44,12 +43,6 @@ class GammaSampler:
             if len(self._stored) < _STORED:
                 self._stored[bits] = found
         return found
-
-
-@lru_cache(maxsize=256)
-def gamma_sampler(shape: Fraction) -> GammaSampler:
-    """The sampler of a shape, one for all draws."""
-    return GammaSampler(shape)
 
 
 class GammaProposal:

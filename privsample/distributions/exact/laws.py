@@ -1,12 +1,14 @@
 """Random real numbers with exactly the distribution that is named, as enclosures that can be refined."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, enclose, flint
-from privsample.distributions.exact.gammas import check_shape, gamma_sampler
+from privsample.distributions.exact.gammas import GammaSampler, check_shape
 from privsample.distributions.exact.lazy import LazyMap, LazyReal, LazyUniform
 from privsample.distributions.exact.words import WordStream
+
+Sampler = Callable[[WordStream], LazyReal]
 
 
 def normal(words: WordStream) -> LazyReal:
@@ -93,15 +95,21 @@ def gamma(shape: Rational, words: WordStream) -> LazyReal:
     the comparison is made in ball arithmetic until it is certain (exact_draws.md, step 5). Below shape 1 it is a Gamma
     number of shape + 1, times U^(1 / shape). Kind: exact.
     """
+    return gamma_sampler(shape)(words)
+
+
+def gamma_sampler(shape: Rational) -> Sampler:
+    """A function that draws as `gamma` does; what depends on no randomness is computed once.
+
+    It is kept no longer than the caller keeps it: the shape of a posterior depends on the records.
+    """
     shape = check_shape(shape=shape)
-    if shape < 1:
-        inverse = 1 / shape
-        return LazyMap(
-            lambda ball, share: ball * (share.log() * enclose(inverse)).exp(),
-            gamma_sampler(shape + 1).draw(words),
-            LazyUniform(words),
-        )
-    return gamma_sampler(shape).draw(words)
+    if shape >= 1:
+        return GammaSampler(shape).draw
+    larger, inverse = GammaSampler(shape + 1), 1 / shape
+    return lambda words: LazyMap(
+        lambda ball, share: ball * (share.log() * enclose(inverse)).exp(), larger.draw(words), LazyUniform(words)
+    )
 
 
 def inverse_gamma(shape: Rational, words: WordStream) -> LazyReal:
@@ -152,7 +160,13 @@ def beta(a: Rational, b: Rational, words: WordStream) -> LazyReal:
     X / (X + Y) with independent Gamma numbers X and Y of shapes a and b, which are never rounded themselves
     (exact_draws.md, step 6). Kind: exact.
     """
-    return LazyMap(_share, gamma(a, words), gamma(b, words))
+    return beta_sampler(a, b)(words)
+
+
+def beta_sampler(a: Rational, b: Rational) -> Sampler:
+    """A function that draws as `beta` does; what depends on no randomness is computed once."""
+    first, second = gamma_sampler(a), gamma_sampler(b)
+    return lambda words: LazyMap(_share, first(words), second(words))
 
 
 def dirichlet(alphas: Sequence[Rational], words: WordStream) -> list[LazyReal]:
@@ -180,11 +194,21 @@ def dirichlet(alphas: Sequence[Rational], words: WordStream) -> list[LazyReal]:
     Independent Gamma numbers over their sum. Only shares are released, so the sum need not be public
     (exact_draws.md, step 6). Kind: exact.
     """
+    return dirichlet_sampler(alphas)(words)
+
+
+def dirichlet_sampler(alphas: Sequence[Rational]) -> Callable[[WordStream], list[LazyReal]]:
+    """A function that draws as `dirichlet` does; what depends on no randomness is computed once."""
     if len(alphas) < 2:
         raise ValueError(f"alphas must hold at least 2 shapes, got {len(alphas)}")
-    parts = [gamma(alpha, words) for alpha in alphas]
-    total = LazyMap(lambda *balls: sum(balls[1:], balls[0]), *parts)
-    return [LazyMap(lambda ball, whole: ball / whole, part, total) for part in parts]
+    gammas = {alpha: gamma_sampler(alpha) for alpha in alphas}
+
+    def draw(words: WordStream) -> list[LazyReal]:
+        parts = [gammas[alpha](words) for alpha in alphas]
+        total = LazyMap(lambda *balls: sum(balls[1:], balls[0]), *parts)
+        return [LazyMap(lambda ball, whole: ball / whole, part, total) for part in parts]
+
+    return draw
 
 
 def _above(ball: Any) -> Any:

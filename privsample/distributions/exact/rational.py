@@ -113,8 +113,9 @@ class RationalBeta(RationalDistribution):
     def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            return lambda words: (laws.beta(self.a, self.b, words),)
-        draw = truncated_beta_sampler(self.a, self.b, *self.bounds)
+            draw = laws.beta_sampler(self.a, self.b)
+        else:
+            draw = truncated_beta_sampler(self.a, self.b, *self.bounds)
         return lambda words: (draw(words),)
 
 
@@ -144,8 +145,8 @@ class RationalGamma(RationalDistribution):
     def sampler(self) -> Sampler:
         """One number."""
         if self.bounds is None:
-            scale = 1 / self.rate
-            return lambda words: (affine(laws.gamma(self.gamma_shape, words), scale),)
+            plain, scale = laws.gamma_sampler(self.gamma_shape), 1 / self.rate
+            return lambda words: (affine(plain(words), scale),)
         draw = truncated_gamma_sampler(self.gamma_shape, self.rate, *self.bounds)
         return lambda words: (draw(words),)
 
@@ -203,5 +204,5 @@ class RationalDirichlet(RationalDistribution):
     def sampler(self) -> Sampler:
         """K numbers."""
         if self.bounds is None:
-            return lambda words: laws.dirichlet(self.alpha, words)
+            return laws.dirichlet_sampler(self.alpha)
         return truncated_dirichlet_sampler(self.alpha, self.bounds[0])

@@ -1,17 +1,16 @@
 """Exact draws from Beta, Gamma and normal distributions truncated to public bounds."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from privsample.distributions.exact.balls import Rational, enclose
 from privsample.distributions.exact.gammas import check_shape
+from privsample.distributions.exact.laws import Sampler
 from privsample.distributions.exact.lazy import START, LazyReal
 from privsample.distributions.exact.tangents import LogConcave, TangentSampler
 from privsample.distributions.exact.words import WordStream
 
 _WIDEST = 2**800
-Sampler = Callable[[WordStream], LazyReal]
 
 
 def truncated_beta_sampler(a: Rational, b: Rational, low: Rational, high: Rational) -> Sampler:
@@ -72,7 +71,7 @@ def truncated_gamma_sampler(shape: Rational, rate: Rational, low: Rational, high
     shape, rate : Fraction or int
         Shape and rate, in (0, 2^200].
     low, high : Fraction or int
-        The bounds, 0 < low < high.
+        The bounds, 0 < low < high; rate times low at most 2^800.
 
     Returns
     -------
@@ -94,6 +93,8 @@ def truncated_gamma_sampler(shape: Rational, rate: Rational, low: Rational, high
         raise ValueError(f"low must be > 0, got {float(low):g}")
     mode = min(max(shape / rate, low), high)
     mass = rate * mode
+    if not mass <= _WIDEST:
+        raise ValueError(f"rate * low must be at most 2^800 for exact draws, got {float(rate):g} and {float(low):g}")
 
     def fall(z: Any) -> Any:
         return enclose(shape) * z - enclose(mass) * z.expm1()

@@ -268,10 +268,19 @@ class Model(Memo, ABC):
         """
         if self.record_sensitivity.integer_valued:
             return integer_grid(grid)
-        sums_records = (
-            type(self).statistic is Model.statistic or type(self).exact_statistic is not Model.exact_statistic
+        return record_grid(self.domain, grid) if self._has_exact_statistic else None
+
+    @property
+    def _has_exact_statistic(self) -> bool:
+        """True if the statistic is integer-valued or the sum of the records, or has an exact sum of its own.
+
+        A class that defines `summarize`, and inherits `exact_summarize` from a base of it, has no exact sum.
+        """
+        return _follows(type(self), "exact_summarize", "summarize") and (
+            type(self).statistic is Model.statistic
+            or type(self).exact_statistic is not Model.exact_statistic
+            or self.record_sensitivity.integer_valued
         )
-        return record_grid(self.domain, grid) if sums_records else None
 
     def exact_summarize(self, data: Any, grid: Grid | None = None) -> tuple[ExactStatistic, int]:
         """Compute the statistic without rounding, and the number of records, in one pass over the data.
@@ -325,6 +334,8 @@ class Model(Memo, ABC):
         """
         if type(self).statistic is Model.statistic:
             return (exact_sum(self.domain, chunk, grid),)
+        if not self._has_exact_statistic:
+            raise TypeError(f"{type(self).__name__} does not define exact_statistic, which exact draws need")
         return tuple(map(Fraction, integer_sums(self.statistic(chunk).reshape(1, -1))))
 
     def exact_posterior(
@@ -358,8 +369,15 @@ class Model(Memo, ABC):
 
     @property
     def has_exact_posterior(self) -> bool:
-        """True if the model defines `exact_posterior`."""
-        return type(self).exact_posterior is not Model.exact_posterior
+        """True if the model defines `exact_posterior`, and the statistic is known exactly.
+
+        A class that defines `posterior`, and inherits `exact_posterior` from a base of it, is drawn from the former.
+        """
+        return (
+            type(self).exact_posterior is not Model.exact_posterior
+            and _follows(type(self), "exact_posterior", "posterior")
+            and self._has_exact_statistic
+        )
 
     @cached
     def prior(self) -> PosteriorDistribution:
@@ -666,3 +684,9 @@ class Model(Memo, ABC):
         """
         del first, second
         raise TypeError(f"records of {type(self).__name__} are not categories")
+
+
+def _follows(model: type[Model], exact: str, rounded: str) -> bool:
+    """Whether the exact form of a method is defined by the class that defines the rounded one, or by one below it."""
+    first = [next(i for i, cls in enumerate(model.__mro__) if name in vars(cls)) for name in (exact, rounded)]
+    return first[0] <= first[1]

@@ -130,6 +130,11 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.scale_parameter)
         self._check_draws()
         self._check_exact()
+        if self.grid is not None and self.pitch is None:
+            raise ValueError(
+                f"grid must be None for a {type(self.model).__name__} model, whose statistic has no exact sum, got "
+                f"{self.grid!r}"
+            )
         set_fields(self, exact=self.pitch is not None)
         self.accountant  # noqa: B018 - building it checks the rest
 

@@ -50,22 +50,49 @@ class ExactDraws(ConjugateMechanism):
         """Check and store `exact` and `grid`. Raises TypeError, ValueError."""
         exact = flag(exact=self.exact) and self.model.has_exact_posterior
         set_fields(self, exact=exact)
-        if exact and not max(self._shapes(self.n), default=0) <= LARGEST_SHAPE:
-            self.accountant  # noqa: B018 - its own errors about the fields come first
-            raise ValueError(
-                "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
-                "lower the prior or its weight, or set exact=False"
-            )
+        if exact:
+            self._check_extremes()
         if self.grid is None:
             return
         if not exact:
             why = (
                 "exact=False"
                 if self.model.has_exact_posterior
-                else f"a {type(self.model).__name__} model, which does not define exact_posterior"
+                else f"a {type(self.model).__name__} model, which does not define exact_posterior or an exact sum"
             )
             raise ValueError(f"grid must be None with {why}: only exact draws are rounded to a grid, got {self.grid!r}")
         set_fields(self, grid=self._rounding_to(self.grid).pitch)
+
+    def _check_extremes(self) -> None:
+        """Check that no data make a release fail. Raises ValueError.
+
+        The parameters increase or decrease with the statistic, so that the extreme ones have the extreme parameters.
+        """
+        if not np.isfinite(self._extremes(self.n)).all():
+            return  # refused as a sum that overflows
+        extremes = self._exact_extremes(self.n)
+        if not max((shape for one in extremes for shape in one.shapes), default=0) <= LARGEST_SHAPE:
+            self.accountant  # noqa: B018 - its own errors about the fields come first
+            raise ValueError(
+                "the shape parameters of the posterior must be at most 2^200 for exact draws, and can be larger here; "
+                "lower the prior or its weight, or set exact=False"
+            )
+        try:
+            for distribution in extremes:
+                distribution.sampler()
+        except ValueError as error:
+            raise ValueError(
+                f"the posterior cannot be drawn exactly for all records: {error}; measure the data in another unit, "
+                "lower the prior, or set exact=False"
+            ) from None
+        if self.grid is None and self._rounding is not None:
+            try:
+                self._rounding_to(self._rounding.pitch)  # samples of the records are drawn on the same grid
+            except ValueError:
+                raise ValueError(
+                    f"the posterior of n = {self.n} records must not be narrower than 2^-180 of the prior for exact "
+                    f"draws, got the pitch {self._rounding.pitch!r} by default; set a larger grid, or exact=False"
+                ) from None
 
     @cached
     def _rounding(self) -> Grid | None:
@@ -108,11 +135,12 @@ class ExactDraws(ConjugateMechanism):
 
     def _shapes(self, n: int) -> list[Fraction]:
         """The shape parameters given n equal extreme records."""
-        extremes = self._extremes(n)
-        if not np.isfinite(extremes).all():
-            return []  # refused as a sum that overflows
-        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in extremes)
-        return [shape for each in fractions for shape in self._exact_distribution(each, n).shapes]
+        return [shape for one in self._exact_extremes(n) for shape in one.shapes]
+
+    def _exact_extremes(self, n: int) -> list[RationalDistribution]:
+        """The distributions of a draw given n equal extreme records."""
+        fractions = (tuple(map(Fraction, statistic.ravel().tolist())) for statistic in self._extremes(n))
+        return [self._exact_distribution(each, n) for each in fractions]
 
     @cached
     def _support(self) -> tuple[float, float]:

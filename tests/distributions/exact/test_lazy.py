@@ -1,5 +1,6 @@
-"""Lazy uniforms, decisions, choices and Bernoulli draws."""
+"""Lazy uniforms, decisions and choices."""
 
+import os
 import sys
 import threading
 from fractions import Fraction
@@ -11,7 +12,7 @@ from scipy import stats
 
 from privsample.distributions.exact import balls
 from privsample.distributions.exact.balls import WorkingPrecision, enclose, rational
-from privsample.distributions.exact.choice import bernoulli, exact_choice
+from privsample.distributions.exact.choice import exact_choice
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.laws import normal
 from privsample.distributions.exact.lazy import LazyMap, LazyUniform, affine, decide, less, rounded
@@ -109,37 +110,33 @@ def test_threads_do_not_disturb_each_other():
     assert ctx.prec == before
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_forked_during_the_draws_of_another_thread_can_draw():
+    """A child inherits the state of the lock, but not the thread that would release it."""
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with WorkingPrecision(100):
+            held.set()
+            forked.wait(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        free = balls._LOCK.acquire(timeout=10)
+        os._exit(0 if free else 1)
+    forked.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_maps_are_evaluated_at_the_precision_that_is_asked_for(rng):
     uniform = LazyUniform(WordStream(rng))
     number = affine(LazyMap(lambda ball: ball.log(), uniform), Fraction(1, 3), Fraction(2, 7))
     assert number.ball(1000).rel_accuracy_bits() > 900
     assert number.ball(64).overlaps(number.ball(1000))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(("factor", "accepted"), [(1, True), (Fraction(4, 5), False)])
-def test_bernoulli(factor, accepted, rng, alpha):
-    words = WordStream(rng)
-    for probability in (Fraction(1, 3), lambda bits: (-arb(1)).exp()):
-        wrong = (
-            probability * factor
-            if isinstance(probability, Fraction)
-            else lambda bits: (-arb(1)).exp() * factor.numerator / factor.denominator
-        )
-        successes = sum(bernoulli(wrong, words) for _ in range(DRAWS))
-        truth = 1 / 3 if isinstance(probability, Fraction) else float(np.exp(-1))
-        assert (2 * stats.binomtest(successes, DRAWS, truth).pvalue > alpha) == accepted
-
-
-def test_certain_events_read_no_bits():
-    assert bernoulli(1, Scripted())
-    assert not bernoulli(Fraction(0), Scripted())
-
-
-@pytest.mark.parametrize("probability", [Fraction(-1, 2), Fraction(3, 2)])
-def test_probabilities_out_of_range(probability):
-    with pytest.raises(ValueError, match=r"probability must be in \[0, 1\], got"):
-        bernoulli(probability, Scripted())
 
 
 @pytest.mark.statistical

@@ -138,6 +138,7 @@ def test_slopes_beyond_the_doubles(sampler, low, high, rng):
         (truncated_beta, (0, 1, Fraction(1, 4), Fraction(1, 2)), "a must be > 0 and at most"),
         (truncated_gamma, (1, 0, 1, 2), "rate must be > 0 and at most"),
         (truncated_gamma, (1, 1, 0, 2), "low must be > 0, got 0"),
+        (truncated_gamma, (1, 2**190, Fraction(1e250), Fraction(1e260)), r"rate \* low must be at most 2\^800"),
         (truncated_normal, (0, 0, 0, 2), r"variance must be in \[2\^-800, 2\^800\] for exact draws, got 0"),
         (truncated_dirichlet, ((1, 2, 3), Fraction(1, 3)), r"low must be in \(0, 1/3\) for 3 shares"),
         (truncated_dirichlet, ((1,), Fraction(1, 3)), "alphas must hold at least 2 shapes, got 1"),
