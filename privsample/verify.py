@@ -234,7 +234,7 @@ KINDS = {kind.__name__: kind for kind in (
     bounded_range, poisson_sample, replaced_record, mixture, maximum, reverse, group, renyi)}
 exact, whole = partial(number, Fraction), number(int, lambda x: 0 < x <= 10**12, "whole, from 1 to 10^12")
 positive, share = exact(lambda x: x > 0, "text > 0"), exact(lambda x: 0 < x <= 1, 'text in (0, 1], such as "3/4"')
-unit, inexact = exact(lambda x: 0 <= x <= 1, 'text in [0, 1], such as "1e-6"'), partial(whole, where="a number")
+unit, inexact = exact(lambda x: 0 <= x <= 1, 'text in [0, 1], such as "1e-6"'), partial(whole, where="a JSON number")
 READERS = {
     **dict.fromkeys(("mu_squared", "shift", "scale", "variance", "a", "b", "step", "shape"), positive),
     **dict.fromkeys(("p", "q"), several(unit)), "ranges": several(positive, 0), "delta": unit, "tail": unit,
@@ -243,8 +243,7 @@ READERS = {
     "rate": share, **dict.fromkeys(("ratio", "order"), exact(lambda x: x > 1, "text > 1")),
     **dict.fromkeys(("epsilon", "rho"), exact(lambda x: 0 <= x <= 10**9, "text from 0 to 10^9")),
     "claims": several(fields("epsilon", "delta")), "releases": several(fields("times", "pair")),
-    "cases": several(fields("releases", "step", "tail")), "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6"),
-}
+    "cases": several(fields("releases", "step", "tail")), "error": exact(lambda x: 0 <= x < 1e-6, "text < 1e-6")}
 def unique(given):
     """An object of JSON whose fields are distinct."""
     return require(len(dict(given)) == len(given), "a field is given twice") or dict(given)
@@ -289,11 +288,12 @@ def check(path):
     return ["proved: epsilon = {:.10g}, delta = {:.6g} (the pairs have at most {:.6g})".format(*row) for row in rows]
 def main(words):
     """Check a file and print the result. Returns the exit code: 0 proved, 1 refused, 2 not readable."""
+    if len(words) != 1 or words[0] in {"-h", "--help"}:
+        return print("usage: python verify.py FILE", file=sys.stderr) or 2
     try:
-        print("\n".join(check(*words)))
-    except (Refused, OSError, TypeError) as error:
-        print(f"verify: error: {error}; usage: python verify.py FILE", file=sys.stderr)
+        return print("\n".join(check(words[0]))) or 0
+    except (Refused, OSError) as error:
+        print(f"verify: error: {words[0]}: {getattr(error, 'strerror', error)}", file=sys.stderr)
         return 1 if isinstance(error, Refused) else 2
-    return 0
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -70,7 +70,21 @@ def test_the_file_runs_alone(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     done = subprocess.run([sys.executable, str(alone), "none.json"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Traceback" not in done.stderr
+    assert done.stderr == "verify: error: none.json: No such file or directory\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["one.json", "two.json"]])
+def test_words_other_than_one_file_get_the_usage(words, capsys):
+    assert verify.main(words) == 2
+    assert capsys.readouterr() == ("", "usage: python verify.py FILE\n")
+
+
+def test_an_error_names_the_file(tmp_path, capsys):
+    path = tmp_path / "release.json"
+    path.write_text('{"draws": 0.5}', encoding="utf-8")
+    assert verify.main([str(path)]) == 1
+    expected = f"verify: error: {path}: a JSON number must be whole, from 1 to 10^12, got '0.5'\n"
+    assert capsys.readouterr().err == expected
 
 
 # --- curves against 50-digit values that use other formulas
@@ -307,8 +321,8 @@ LAPLACE = json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0"))
         (LAPLACE.replace('"about": {}', '"about": {}, "about": {}'), "a field is given twice"),
         (LAPLACE.replace('"times": 1', '"times": 1, "times": 2'), "a field is given twice"),
         (LAPLACE.replace(verify.FORMAT, "privsample certificate 2"), "format"),
-        (LAPLACE.replace('"about": {}', '"about": NaN'), "a number must be whole"),
-        (LAPLACE.replace('"about": {}', '"about": 1.5'), "a number must be whole"),
+        (LAPLACE.replace('"about": {}', '"about": NaN'), "a JSON number must be whole"),
+        (LAPLACE.replace('"about": {}', '"about": 1.5'), "a JSON number must be whole"),
         (LAPLACE.replace('"about": {}', '"about": ' + "9" * 5000), "not a complete certificate"),
         (LAPLACE.replace('"delta": "0"', '"delta": 0'), "delta must be text"),
         (LAPLACE.replace('"delta": "0"', '"delta": "nan"'), "delta must be text"),

@@ -128,10 +128,11 @@ def join_negative_values(words: list[str]) -> list[str]:
 
 
 def number(text: str) -> float:
-    """Parse a number, possibly infinite; the range is checked by the class that uses it."""
+    """Parse a number, possibly infinite, or a power such as 2^-10; the class that uses it checks the range."""
+    base, power, exponent = text.partition("^")
     try:
-        result = float(text)
-    except ValueError:
+        result = float(pow(float(base), int(exponent)) if power else text)
+    except (ValueError, ArithmeticError):
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
     if math.isnan(result):
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")

@@ -177,7 +177,7 @@ def test_curves_of_pairs_equal_those_of_the_checker(pair, epsilon):
         (
             ps.PosteriorAccountant(model=MODEL, n=20, data_weight=0.2)
             + ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=9, beta=9), n=20, data_weight=0.2),
-            "give one account several draws",
+            "give one posterior several draws",
         ),
         (2 * ps.Group(base=GAUSSIAN, size=2), "bound for groups is not the curve of a pair"),
         (LAPLACE + ps.LaplaceAccountant(sensitivity=1, scale=3), "delta = 0 is proved for a composition only if"),

@@ -27,6 +27,12 @@ def test_the_numbers_are_the_accounts(run):
     assert ran.json["statement"].startswith("When ")
 
 
+def test_a_grid_may_be_written_as_a_power(run):
+    ran = run("account", "--n", 1000, *BETA, *DIFFUSED, *LIMIT, "--grid", "2^-10", "--json")
+    assert ran.code == 0
+    assert ran.json["mechanism"]["grid"] == 2.0**-10
+
+
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize(
     "words",
@@ -78,6 +84,8 @@ ERRORS = [
     ([*N, "--model", "beta-bernoulli", "--prior", "inf,6", *DIFFUSED, *LIMIT], "alpha must be finite and > 0"),
     ([*N, "--model", "beta-bernoulli", "--prior", "nan,6", *DIFFUSED, *LIMIT], "expected a number, got 'nan'"),
     ([*N, "--model", "beta-bernoulli", "--prior", "a,6", *DIFFUSED, *LIMIT], "expected a number, got 'a'"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--grid", "2^x"], "expected a number, got '2^x'"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--grid", "2^9999"], "expected a number, got '2^9999'"),
     ([*N, "--model", "beta-bernoulli", "--prior", "6", *DIFFUSED, *LIMIT], "is two numbers, alpha,beta; got 1"),
     ([*N, "--model", "dirichlet-categorical", "--prior", "6", *DIFFUSED, *LIMIT], "at least two categories"),
     (

@@ -11,7 +11,7 @@ import pytest
 import privsample as ps
 from privsample.accounting.assumptions import Assumption
 from privsample.distributions.exact.gammas import GammaSampler
-from privsample.errors import SchemaError
+from privsample.errors import SchemaError, UnreachableTarget
 from tests.mechanisms.examples import MECHANISMS, data_for
 
 IDEAL = Assumption.IDEAL_REALS
@@ -358,3 +358,14 @@ def test_the_default_grid_depends_on_public_scales():
     rates = [ps.GammaExponential(shape=2, rate=unit, upper=9 * unit) for unit in (1.0, 2.0**20)]
     slow, fast = (pitch(ps.DirectPosterior(model=model, n=10)) for model in rates)
     assert slow == 2.0**20 * fast
+
+
+@pytest.mark.parametrize("grid", [None, 2.0**-10])
+def test_a_target_that_no_prior_weight_meets_is_called_unreachable(grid):
+    with pytest.raises(UnreachableTarget, match="the privacy loss of this mechanism is unbounded"):
+        ps.ConcentratedPosterior.calibrate(model=ps.BetaBernoulli(1, 1), n=300, target=ps.DP(0.1), grid=grid)
+
+
+def test_calibration_of_the_prior_weight_keeps_the_grid():
+    found = ps.ConcentratedPosterior.calibrate(model=ps.BetaBernoulli(1, 1), n=30, target=ps.DP(1, 1e-6), grid=2.0**-10)
+    assert (found.exact, found.grid) == (True, 2.0**-10)

@@ -102,3 +102,8 @@ def test_a_prior_that_could_never_be_drawn_from_is_refused():
         TemperedPosterior(model=DirichletCategorical(alpha=(1e36,) * 3), temperature=1, **fields)
     hot = TemperedPosterior(model=DirichletCategorical(alpha=(1e36,) * 3), temperature=1e9, **fields)
     assert hot.release([0, 1, 2])["theta"] == pytest.approx(1 / 3)
+
+
+def test_bounds_of_proportions_are_one_number():
+    with pytest.raises(TypeError, match="truncation must be one number for proportions"):
+        TemperedPosterior(model=MODELS[0][0], n=9, temperature=2.0, truncation=(0.1, 0.9))

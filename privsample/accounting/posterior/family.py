@@ -139,10 +139,11 @@ class BetaEnvelope(Envelope):
         return self._curve(*rows, np.tile(epsilon.ravel(), len(a))).reshape(len(a), *epsilon.shape)
 
     def certified_pair(self) -> CertifiedPair:
-        """Raise NotCertified: the blocks of a composition of several families are not known."""
+        """Raise NotCertified: the blocks of a composition of a family with other accounts are not known."""
         raise NotCertified(
-            "the accounts of several posteriors are composed by an envelope over all sums of the other records, for "
-            "which certificates have no notation; certify each posterior alone, or give one account several draws"
+            "a posterior of binary records is composed with another account by an envelope over all sums of the other "
+            "records, for which certificates have no notation; certify each account alone, or give one posterior "
+            "several draws"
         )
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:

@@ -38,6 +38,11 @@ def interval_truncation(truncation: object, *, positive: bool = False) -> tuple[
 
 def share_truncation(truncation: object, categories: int) -> float:
     """Check the smallest allowed proportion of any category. Raises ValueError, TypeError."""
+    if isinstance(truncation, (tuple, list)):
+        raise TypeError(
+            "truncation must be one number for proportions, the smallest proportion of any category, "
+            f"got {truncation!r}; the largest proportion follows from it"
+        )
     share = number(truncation=truncation)
     if not _NARROWEST <= share <= (1.0 - _NARROWEST) / categories:
         raise ValueError(
