@@ -105,9 +105,9 @@ def _common(self: Any) -> None:
     set_fields(self, n=positive_integer(n=self.n))
     if not isinstance(self.model, Model):
         raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
+    self._check_draws()
     self._check_exact()
     self.accountant  # noqa: B018 - building it checks the rest
-    self._check_draws()
 
 
 @frozen_value
