@@ -21,7 +21,7 @@ try:
 except ImportError:
     raise SystemExit("privsample verify: error: python-flint is not installed: pip install python-flint") from None
 FORMAT, MOST_BYTES, MOST_NODES, MOST_ENTRIES = "privsample certificate 1", 1 << 23, 1 << 19, 1 << 16
-MOST_WORK, work = 1 << 25, [0]  # balls and coefficients that one check may compute, and has computed
+MOST_WORK, work = 1 << 25, [0]  # coefficients that one check may compute, and has; a ball counts as four
 PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; each is tried if a smaller one decides nothing
 NUMBER = re.compile(r"\d{1,2000}(/0*[1-9]\d{0,2000}|(\.\d{1,400})?(e-?\d{1,3})?)", re.ASCII)
 
@@ -48,7 +48,7 @@ def spend(units):
 
 def ball(number):
     """A ball around a rational number; a ball is returned as it is."""
-    spend(1)
+    spend(4)
     return number if isinstance(number, arb) else arb(fmpq(number.numerator, number.denominator))
 
 
