@@ -332,3 +332,26 @@ def test_losses_on_one_grid():
     assert cases._lattice(((1, laplace), (2, {"kind": "gaussian", "mu_squared": "1"}))) is None
     assert cases._lattice(((1, {"kind": "discrete_laplace", "places": 3, "scale": "4"}),)) == Fraction(1, 4)
     assert TwoLaplacePair(shift=0.25).certified_pair() == laplace
+
+
+def test_masses_that_rounding_raises_above_one_are_certified():
+    account = 3 * ps.PairAccountant(p=np.array([0.5, 0.5, 0.0]), q=np.array([0.4, 0.4, 0.2]))
+    assert account.certificate(epsilon=1.0, delta=0.5).verify()[0][1] == pytest.approx(1.0 - 0.8**3, rel=1e-9)
+    with pytest.raises(NotCertified, match="does not prove"):
+        account.certificate(epsilon=1.0, delta=0.48)
+
+
+def test_a_zcdp_bound_holds_for_both_orders_and_without_infinite_losses():
+    with pytest.raises(NotCertified, match="no Rényi bound"):  # the loss is bounded in one order only
+        PoissonGaussianPair(mu=1.2, rate=0.2, removed=False).certified_renyi()
+    table = DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.1, 0.9]))
+    assert table.certified_renyi() == table.reverse().certified_renyi()
+    assert float(table.certified_renyi()[0]) == pytest.approx(np.log(5.0) ** 2 / 2)
+
+
+def test_rates_of_samples_without_replacement_are_rounded_up():
+    base = ps.LaplaceAccountant(sensitivity=1, scale=2, relation=ps.ReplaceOne(n=5))
+    for n in (7, 15, 49, 60):
+        ((pair,),) = ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=n, m=5)).bounds.directions
+        (rate,) = map(Fraction, pair.certified_pair()["rates"])
+        assert Fraction(5, n) <= rate <= Fraction(5, n) * (1 + Fraction(1, 10**14))

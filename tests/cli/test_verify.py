@@ -14,7 +14,7 @@ def test_a_certificate_is_proved(run, tmp_path):
     done = run("verify", tmp_path / "claim.json")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "proved: epsilon = 0.25, delta = 0.12 (the pairs have at most 0.117503)",
+        "proved: epsilon = 0.25, delta = 0.12 (the pairs have at most 0.117504)",
         "proved: epsilon = 0.5, delta = 0 (the pairs have at most 0)",
     ]
 

@@ -49,7 +49,9 @@ def test_noisy_score(records, rng):
     )
     for prior_std in SPACE["prior_std"]:  # what is stated covers every candidate and every size
         for n in (379, 380, 569):
-            assert learner(X, constant_time=False).set_params(prior_std=prior_std).accountant_for(n, FEATURES).zcdp <= 0.05
+            assert (
+                learner(X, constant_time=False).set_params(prior_std=prior_std).accountant_for(n, FEATURES).zcdp <= 0.05
+            )
     price = search.accountant_for(len(X), FEATURES)
     assert price.relation == ps.ReplaceOne(n=len(X))
     search.fit(X, y, rng=rng)

@@ -73,7 +73,7 @@ class BoundsEnvelope(Envelope):
         """The bound of the account's only pair, or its zCDP guarantee."""
         if len(self.bounds.pairs) == 1:
             return self.bounds.pairs[0].certified_renyi()
-        if not np.isfinite(self.bounds.zcdp):
+        if not np.isfinite(self.bounds.zcdp) or self.bounds.infinity_mass > 0.0:
             raise NotCertified("the account of a release has no zCDP guarantee")
         return Fraction(self.bounds.zcdp), ()
 

@@ -36,7 +36,7 @@ def finite_table(log_p: FloatArray, log_q: FloatArray, slack: float = 0.0) -> Ce
     """
     finite = [masses[np.isfinite(masses)] for masses in (log_p, log_q)]
     deepest = max((float(np.abs(masses).max(initial=0.0)) for masses in finite), default=0.0)
-    p, q = np.exp(log_p), np.exp(log_q)
+    p, q = np.minimum(np.exp(log_p), 1.0), np.minimum(np.exp(log_q), 1.0)  # rounding may exceed 1, the exact masses not
     error = 2 * slack + 8 * _ULP * (2.0 + deepest)
     error = max(error, *(2 * float(abs(sum(map(Fraction, masses.tolist())) - 1)) for masses in (p, q)))
     return {

@@ -137,7 +137,8 @@ class LossPair(Memo, ABC):
         Returns
         -------
         Fraction
-            The rho of a zCDP guarantee, by default half the square of the max divergence.
+            The rho of a zCDP guarantee, by default half the square of the larger max divergence of
+            both orders.
         tuple of Fraction
             Lengths of intervals that contain the losses of further draws.
 
@@ -146,9 +147,10 @@ class LossPair(Memo, ABC):
         NotCertified
             If no such bound is known.
         """
-        if not np.isfinite(self.max_divergence):
+        largest = max(self.max_divergence, self.reverse().max_divergence)  # zCDP is a guarantee for both orders
+        if not np.isfinite(largest):
             raise NotCertified(f"no Rényi bound of {type(self).__name__} has a notation in certificates")
-        return Fraction(self.max_divergence) ** 2 / 2, ()
+        return Fraction(largest) ** 2 / 2, ()
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """Releases that together dominate this pair, one tuple for each worst case.

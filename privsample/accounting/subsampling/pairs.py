@@ -171,10 +171,10 @@ class ReplacedRecordPair(RescaledPair):
         return self.base.order_limit
 
     def certified_pair(self) -> CertifiedPair:
-        """The base with rates and weights; weights are those of weights_text."""
+        """The base with rates and weights, which are rounded up: the curve increases with both (subsampling.md)."""
         return {
             "kind": "replaced_record",
-            "rates": list(map(exact, self.rates.tolist())),
+            "rates": list(map(exact, np.minimum(self.rates * (1.0 + 8 * _ULP), 1.0).tolist())),
             "weights": weights_text(self.log_weights),
             "pair": self.base.certified_pair(),
         }
