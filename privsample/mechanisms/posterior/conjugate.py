@@ -36,10 +36,10 @@ from privsample.mechanisms.posterior.exact import ExactDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
-_DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
-# The search for a target that no weight meets leaves the range of shapes that exact draws allow. The cost depends on
-# neither field.
-_PRIOR_WEIGHT = FreeParameter(name="prior_weight", value=inverse, advice=_ADVICE, trial={"exact": False, "grid": None})
+# The cost depends on neither field, and a search that no weight satisfies leaves the shapes that exact draws allow.
+_IN_FLOATS = {"exact": False, "grid": None}
+_DATA_WEIGHT = FreeParameter(name="data_weight", trial=_IN_FLOATS, advice=_ADVICE)
+_PRIOR_WEIGHT = FreeParameter(name="prior_weight", value=inverse, trial=_IN_FLOATS, advice=_ADVICE)
 
 
 class PosteriorMechanism(ExactDraws):

@@ -90,7 +90,14 @@ class TemperedPosterior(ExactDraws):
     unit: str = "record"
     exact: bool = True
     grid: float | None = None
-    free_parameters = (FreeParameter(name="temperature", value=_temperature_of_share, advice=_ADVICE),)
+    free_parameters = (
+        FreeParameter(
+            name="temperature",
+            value=_temperature_of_share,
+            trial={"exact": False, "grid": None},  # the cost depends on neither
+            advice=_ADVICE,
+        ),
+    )
     command = CommandLine(
         name="tempered",
         data=("column",),
