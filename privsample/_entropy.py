@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T")
 _CAPSULE = b"BitGenerator"
@@ -52,12 +53,16 @@ class SystemBits:
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         self.capsule = make(ctypes.addressof(self._interface), _CAPSULE, None)
 
+    def block(self, count: int) -> NDArray[np.uint64]:
+        """Random words, shape (count,), at the speed of the operating system. Raises OSError without entropy."""
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
     def _word(self) -> int:
         """One random word of 64 bits; 0 after a failure, which is recorded in `failed`."""
         try:
             if not self._words or self._process != os.getpid():  # a forked process must not reuse its parent's words
                 self._process = os.getpid()
-                self._words = np.frombuffer(os.urandom(1 << 15), dtype=np.uint64).tolist()
+                self._words = self.block(1 << 12).tolist()
             return self._words.pop()
         except BaseException:  # noqa: BLE001 - on any exception the draw must be discarded
             self.failed = True

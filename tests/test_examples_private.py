@@ -25,7 +25,7 @@ def test_guides(name, least):
 def test_the_ab_test_draws_its_picture_and_says_what_it_found(tmp_path):
     path = tmp_path / "ab.png"
     words = ab.main(str(path), experiments=4, draws=2000)
-    assert words.startswith("Published conversions of 500 users each, with noise of standard deviation 7.1: A 54, B 7")
+    assert words.startswith("Published conversions of 500 users each, with noise of standard deviation 7.1: A 40, B 70")
     assert "of 4 simulated tests" in words
     assert "(epsilon = 0.2)" in words
     assert "fixed by public positions" in words
@@ -52,7 +52,7 @@ def test_arms_side_by_side_cost_what_one_costs():
 def test_the_survey_draws_its_picture_and_says_what_it_found(tmp_path):
     path = tmp_path / "survey.png"
     words = survey.main(str(path), runs=3, epsilons=(0.5, 1.0))
-    assert words.startswith("Noisy counts: never 768, rarely 556, monthly 352, weekly 212, daily 105; shares 0.384")
+    assert words.startswith("Noisy counts: never 772, rarely 559, monthly 354, weekly 216, daily 102; shares 0.385")
     assert "In 3 surveys at ε = 1" in words
     assert words.count("epsilon = 1)") == 2
     assert path.stat().st_size > 10_000

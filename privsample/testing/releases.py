@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._entropy import SystemBits
 from privsample.errors import SchemaError
@@ -199,11 +200,11 @@ class _FailingBits(SystemBits):
         super().__init__()
         self._stand_in = np.random.default_rng(0)
 
-    def _word(self) -> int:
+    def block(self, count: int) -> NDArray[np.uint64]:
         """Simulate a failure of the system's entropy."""
         self.failed = True
-        _FailingBits.words += 1
-        return int(self._stand_in.integers(0, 1 << 64, dtype=np.uint64))
+        _FailingBits.words += count
+        return self._stand_in.integers(0, 1 << 64, size=count, dtype=np.uint64)
 
     def spawn(self, count: int) -> list[SystemBits]:
         """Return child generators that fail, too."""

@@ -1,7 +1,6 @@
 """One description is enough: what a mechanism from outside gets from the base class, and what holds for every one."""
 
 import inspect
-import os
 import pickle
 import threading
 from dataclasses import dataclass, replace
@@ -174,6 +173,10 @@ class Watched(SystemBits):
         self.threads = set()
         super().__init__()
 
+    def block(self, count):
+        self.threads.add(threading.current_thread())
+        return super().block(count)
+
     def _word(self):
         self.threads.add(threading.current_thread())
         return super()._word()
@@ -181,15 +184,8 @@ class Watched(SystemBits):
 
 @pytest.mark.parametrize("mechanism", EXAMPLES.values(), ids=EXAMPLES)
 def test_no_word_is_drawn_where_a_signal_may_strike(mechanism, monkeypatch):
-    bits, urandom = Watched(), os.urandom
-
-    def watched(count):
-        bits.threads.add(threading.current_thread())
-        return urandom(count)
-
-    data = data_of(mechanism)
+    bits, data = Watched(), data_of(mechanism)
     monkeypatch.setattr("privsample._entropy.system_generator", lambda: np.random.Generator(bits))
-    monkeypatch.setattr("privsample.distributions.exact.words.os.urandom", watched)
     mechanism.release(data)
     assert bits.threads
     assert threading.main_thread() not in bits.threads

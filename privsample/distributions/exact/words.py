@@ -1,7 +1,5 @@
 """Random words: the fair independent bits from which exact draws are made."""
 
-import os
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +15,7 @@ def random_words(rng: np.random.Generator, count: int) -> Words:
     Raises OSError if the operating system provides no entropy.
     """
     if isinstance(rng.bit_generator, SystemBits):
-        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return rng.bit_generator.block(count)
     return rng.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
