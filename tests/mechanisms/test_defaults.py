@@ -19,7 +19,7 @@ _ESTIMATORS = (
     ps.PrivateStandardScaler,
 )
 # The second limits the first, as the message says, or they go together: not a clash.
-LIMITS = {("released_sweeps", "sweeps"), ("public_tail", "public"), ("public", "public_tail")}
+LIMITS = {("released_sweeps", "sweeps"), ("public_tail", "public"), ("public", "public_tail"), ("grid", "exact")}
 
 
 def required(kind):
