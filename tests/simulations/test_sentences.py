@@ -100,7 +100,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     ),
     "geumlek-4.6": (
         (gibbs_likelihood, "SPLITS", 4),
-        (gibbs_likelihood, "EPSILONS", [1.0]),
+        (gibbs_likelihood, "EPSILONS", [0.3]),
         (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),
     ),
     "logistic-accuracy": (
