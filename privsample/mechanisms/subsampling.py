@@ -195,7 +195,11 @@ class Subsampled(Wrapper):
                 one,
                 whole,
             ),
-            "sampled-logistic-posterior": (LogisticPosterior(n=1, features=1, norm=6, prior_std=3), one, whole),
+            "sampled-logistic-posterior": (
+                LogisticPosterior(n=1, features=1, norm=6, prior_std=3, constant_time=False),
+                one,
+                whole,
+            ),
             "sampled-gibbs-histograms": (
                 PrivateGibbsHMM(states=1, categories=(2,), entries=(1,), scale=0.3, sweeps=1, released_sweeps=1),
                 one,
