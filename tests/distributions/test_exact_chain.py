@@ -46,7 +46,7 @@ def conditional(temperature):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("temperature", "accepted"), [(3.0, True), (1.5, False)])
 def test_a_state_has_its_tempered_conditional_distribution(temperature, accepted, rng, alpha):
-    """At the stated temperature it agrees with the joint distribution; a colder update is told apart."""
+    """At the stated temperature it agrees with the joint distribution; a colder update is found to differ."""
     found = updated_states(replace(UPDATES, temperature=temperature), 3_000, rng)
     counts = np.bincount(found, minlength=2)
     assert (stats.binomtest(int(counts[0]), 3_000, conditional(3.0)[0]).pvalue > alpha / 2) == accepted

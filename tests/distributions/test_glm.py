@@ -205,7 +205,9 @@ def test_missing_draws_come_from_the_prior(rng, alpha):
     drawn, accepted = distribution.sample_in_constant_time(20_000, 10, shells, rng)
     assert accepted <= 10
     assert stats.kstest(drawn[10:, 0], stats.norm.cdf).pvalue > alpha
-    assert stats.kstest(drawn[10:, 0], marginal(distribution)).pvalue < alpha  # the posterior is told from the prior
+    assert (
+        stats.kstest(drawn[10:, 0], marginal(distribution)).pvalue < alpha
+    )  # the test distinguishes posterior and prior
 
 
 def test_a_centre_that_is_not_near_the_mode_still_gives_the_draws(monkeypatch, rng):

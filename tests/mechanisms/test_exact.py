@@ -184,7 +184,7 @@ def test_the_statistic_does_not_depend_on_the_order(model, records):
 @pytest.mark.statistical
 @pytest.mark.parametrize("mechanism", ["direct", "tempered"])
 def test_draws_have_the_distribution_of_the_floats(model, records, mechanism, rng, alpha):
-    """Both samplers of one mechanism agree, by a test of Kolmogorov and Smirnov; another prior is told apart."""
+    """Both samplers of one mechanism agree, by a test of Kolmogorov and Smirnov; another prior is found to differ."""
     from scipy import stats
 
     def made(given):

@@ -1,4 +1,4 @@
-"""Exact choices of mechanisms: the law that is drawn is the law of the account, and what the account then assumes."""
+"""Exact choices of mechanisms: what is drawn has the distribution of the account, and what the account assumes."""
 
 from dataclasses import replace
 from fractions import Fraction

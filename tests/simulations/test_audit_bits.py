@@ -221,8 +221,8 @@ def test_discrete_outputs_and_constants_are_audited(rng):
     response = ps.RandomizedResponse(log_odds=0.5, relation=ps.ReplaceOne(n=2))
     verdict = ps.audit(response, view="bits", samples=4_000, rng=rng)
     assert not verdict.violated
-    told = ps.audit(many(lambda data, count, rng: np.full(count, data), LAPLACE, ONES), view="bits", rng=rng)
-    assert told.violated
+    verdict = ps.audit(many(lambda data, count, rng: np.full(count, data), LAPLACE, ONES), view="bits", rng=rng)
+    assert verdict.violated
     silent = ps.audit(many(lambda data, count, rng: np.zeros(count), LAPLACE, ONES), view="bits", rng=rng)
     assert not silent.violated
 

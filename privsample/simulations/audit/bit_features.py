@@ -62,7 +62,7 @@ def exponents(x: FloatArray) -> Cells:
 
 @dataclass(frozen=True, kw_only=True)
 class TrailingZeros:
-    """Sign, exponent, and number of trailing zero bits of the mantissa. `top`: the largest exponent told apart."""
+    """Sign, exponent, and number of trailing zero bits of the mantissa. `top`: the largest exponent kept."""
 
     top: int
     cells: int = 2 * _EXPONENTS * _ZEROS
@@ -105,7 +105,7 @@ class LowestBit:
 
 @dataclass(frozen=True, kw_only=True)
 class LastBits:
-    """The exponent and the last seven bits of the mantissa. `top`: the largest exponent told apart."""
+    """The exponent and the last seven bits of the mantissa. `top`: the largest exponent kept."""
 
     top: int
     cells: int = _EXPONENTS * _LAST
