@@ -452,7 +452,7 @@ class Accountant(Memo, ABC):
         >>> import privsample as ps
         >>> certificate = ps.LaplaceAccountant(sensitivity=1, scale=2).certificate(epsilon=0.5, delta=0.0)
         >>> certificate.verify()
-        ((0.5, 5e-324),)
+        ((0.5, 0.0),)
         """
         from privsample.accounting.certificates.certificate import certify
 

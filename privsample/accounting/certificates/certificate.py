@@ -1,5 +1,6 @@
 """Certificates of accounts: what a stranger needs to check a claimed (epsilon, delta) without this library."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,8 +52,8 @@ class Certificate:
     >>> certificate = account.certificate(delta=1e-6)
     >>> certificate.claims
     (('1.926', '1e-06'),)
-    >>> [(epsilon, f"{delta:.2e}") for epsilon, delta in certificate.verify()]
-    [(1.926, '9.93e-07')]
+    >>> [f"{epsilon:.4g}, {delta:.2e}" for epsilon, delta in certificate.verify()]
+    ['1.926, 9.93e-07']
     """
 
     text: str
@@ -84,7 +85,8 @@ class Certificate:
         Returns
         -------
         tuple of (float, float)
-            Each claimed epsilon with the delta that the pairs give there, rounded up, which is at most the claimed one.
+            Each claimed epsilon, and the delta that the pairs give there, which is at most the claimed one; both are
+            rounded up to a double.
 
         Raises
         ------
@@ -97,7 +99,7 @@ class Certificate:
             found = verify.verify(self.text)
         except verify.Refused as refusal:
             raise NotCertified(str(refusal)) from None
-        return tuple((float(epsilon), float(np.nextafter(float(value.upper()), np.inf))) for epsilon, _, value in found)
+        return tuple((_least_double(epsilon), float(verify.above(value))) for epsilon, _, value in found)
 
     def to_json(self) -> str:
         """The content of the file.
@@ -227,3 +229,9 @@ def _up(number: float, name: str) -> str:
     if not np.isfinite(number):
         raise NotCertified(f"the account has no finite {name} here, so that there is nothing to certify")
     return rounded_up(number, _DIGITS)
+
+
+def _least_double(number: Fraction) -> float:
+    """The smallest double that is at least a rational number."""
+    nearest = float(number)
+    return nearest if Fraction(nearest) >= number else float(np.nextafter(nearest, np.inf))
