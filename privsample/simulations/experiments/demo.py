@@ -78,7 +78,7 @@ def trials(releases: Sequence[Release], samples: int) -> list[Trial]:
     return found
 
 
-def run(folder: Path, *, samples: int = 400_000) -> list[str]:
+def run(folder: Path, *, samples: int = 100_000) -> list[str]:
     """Draw, audit and write into the folder, over what an earlier run wrote there. Returns: a summary, in lines."""
     folder.mkdir(parents=True, exist_ok=True)
     data = load()
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("usage: python -m privsample.simulations.experiments.demo FOLDER", file=sys.stderr)
         return 2
     start = time.perf_counter()
-    print("Drawing, accounting and auditing; this takes about half a minute ...", flush=True)
+    print("Drawing, accounting and auditing; this takes about a minute ...", flush=True)
     try:
         lines = run(Path(given[0]))
     except (OSError, ImportError) as error:
