@@ -219,19 +219,3 @@ def discrete_gaussian(
                 return i, begin, UNDECIDED
         out[i] = place[0]
     return len(out), at, DONE
-
-
-@compiled
-def bernoulli_exp(
-    whole_part: int, fraction: Any, words: Words, at: int, spare: Any, out: NDArray[np.bool_], start: int
-) -> State:
-    """Fill `out` with draws of {E > gamma}, where floor(gamma) and the first word of its fraction are given."""
-    for i in range(start, len(out)):
-        begin = at
-        status, whole, word, at = _exponential(words, at, spare)
-        if status != DONE:
-            return i, begin, status
-        if whole == whole_part and word == fraction:
-            return i, begin, UNDECIDED
-        out[i] = whole > whole_part or (whole == whole_part and word > fraction)
-    return len(out), at, DONE

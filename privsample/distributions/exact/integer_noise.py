@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, finite, nonnegative_integer, positive
+from privsample._checks import FloatArray, nonnegative_integer, positive
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.integer_reference import Reference
 from privsample.distributions.exact.words import random_words
@@ -189,46 +189,6 @@ def discrete_gaussian(noise_std: float | Fraction, size: int, rng: np.random.Gen
         np.empty(nonnegative_integer(size=size), dtype=np.int64),
         rng,
         words_each=16,
-    )
-
-
-def bernoulli_exp(gamma: float | Fraction, size: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Exact Bernoulli draws with success probability e^(-gamma).
-
-    Parameters
-    ----------
-    gamma : float or Fraction
-        A rational number >= 0; a float is the exact dyadic number that it is.
-    size : int
-        Number of draws, >= 0.
-    rng : numpy.random.Generator
-        Source of the random words.
-
-    Returns
-    -------
-    numpy.ndarray
-        The draws, bool, shape (size,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privsample.distributions.exact.integer_noise import bernoulli_exp
-    >>> round(bernoulli_exp(0.5, 10_000, np.random.default_rng(0)).mean(), 2), round(np.exp(-0.5), 2)
-    (np.float64(0.61), np.float64(0.61))
-    """
-    exact = gamma if isinstance(gamma, Fraction) else Fraction(finite(gamma=gamma))
-    if not exact >= 0:
-        raise ValueError(f"gamma must be >= 0, got {gamma!r}")
-    whole, rest = divmod(exact, 1)
-    whole, leading = min(int(whole), _LARGEST_STEP), np.uint64(math.floor(rest * 2**_WORD_BITS))
-    return _filled(
-        lambda kernels, words, at, spare, out, start: kernels.bernoulli_exp(
-            whole, leading, words, at, spare, out, start
-        ),
-        lambda source, _: source.bernoulli_exp(exact),
-        np.empty(nonnegative_integer(size=size), dtype=np.bool_),
-        rng,
-        words_each=5,
     )
 
 

@@ -141,7 +141,3 @@ class Reference:
             found = self.discrete_laplace(scale)
             if self._exceeds((abs(found) / noise_std - noise_std / scale) ** 2 / 2):
                 return found
-
-    def bernoulli_exp(self, gamma: Fraction) -> bool:
-        """Whether a standard exponential exceeds gamma."""
-        return self._exceeds(gamma)

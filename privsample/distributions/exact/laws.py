@@ -112,29 +112,6 @@ def gamma_sampler(shape: Rational) -> Sampler:
     )
 
 
-def inverse_gamma(shape: Rational, words: WordStream) -> LazyReal:
-    """An inverse-gamma number of scale 1: one over a Gamma number.
-
-    Parameters
-    ----------
-    shape : Fraction or int
-        The shape, in (0, 2^200].
-    words : WordStream
-        The source of the random bits.
-
-    Returns
-    -------
-    LazyReal
-        The number.
-
-    Raises
-    ------
-    ValueError
-        If the shape is out of range.
-    """
-    return LazyMap(lambda ball: 1 / ball, gamma(shape, words))
-
-
 def beta(a: Rational, b: Rational, words: WordStream) -> LazyReal:
     """A Beta number.
 

@@ -10,7 +10,6 @@ from scipy import stats
 from privsample.distributions.exact import integer_noise
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.integer_noise import (
-    bernoulli_exp,
     discrete_gaussian,
     discrete_laplace,
     rounded_gaussian,
@@ -43,10 +42,6 @@ def samplers(scale, pitch=0.25):
         "rounded gaussian": (
             lambda size, rng: rounded_gaussian(scale, grid, size, rng),
             lambda reference: reference.gaussian(factor),
-        ),
-        "bernoulli": (
-            lambda size, rng: bernoulli_exp(scale, size, rng),
-            lambda reference: reference.bernoulli_exp(exact),
         ),
     }
 
@@ -178,8 +173,6 @@ def cell_masses(name, scale, pitch):
     if name.startswith("rounded"):
         cdf = laplace if name == "rounded laplace" else lambda x: mp.ncdf(x / s)
         return lambda k: cdf((k + mp.mpf(0.5)) * p) - cdf((k - mp.mpf(0.5)) * p)
-    if name == "bernoulli":
-        return lambda k: mp.exp(-s) if k else -mp.expm1(-s)
     weight = (lambda k: mp.exp(-abs(k) / s)) if "laplace" in name else (lambda k: mp.exp(-(k**2) / (2 * s**2)))
     total = mp.fsum(weight(k) for k in range(-int(150 * scale + 50), int(150 * scale + 51)))
     return lambda k: weight(k) / total
@@ -214,7 +207,7 @@ def test_every_sequence_of_bits_leads_to_the_masses_of_one_run():
     assert not contradicted(masses, open_mass, quarter_mass)
 
 
-@pytest.mark.parametrize("name", ["discrete laplace", "rounded laplace", "bernoulli"])
+@pytest.mark.parametrize("name", ["discrete laplace", "rounded laplace"])
 def test_every_sequence_of_bits_leads_to_the_stated_masses(name):
     """No outcome has more mass than stated, and none less than stated beside the open mass."""
     masses, open_mass = tree(samplers(0.75)[name][1], 14)
@@ -300,20 +293,12 @@ def p_value(drawn, truth, span):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (0.98, False), (1.02, False)])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 6.5])
-@pytest.mark.parametrize("name", NAMES[:4])
+@pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_fifty_digit_masses(name, scale, wrong, accepted, rng, alpha):
     pitch = 0.25 if name.startswith("rounded") else 1.0
     drawn = samplers(scale * wrong, pitch)[name][0](1_000_000, rng)
     span = np.arange(-100, 101) if scale < 6 else np.arange(-300, 301)
     assert (p_value(drawn, cell_masses(name, scale, pitch), span) > alpha) == accepted
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(("wrong", "accepted"), [(0.0, True), (0.01, False)])
-@pytest.mark.parametrize("gamma", [0.3, 1.0, 2.5])
-def test_bernoulli_draws_have_the_stated_chance(gamma, wrong, accepted, rng, alpha):
-    drawn = bernoulli_exp(Fraction(gamma + wrong * 3), 1_000_000, rng)
-    assert (stats.binomtest(int(drawn.sum()), len(drawn), np.exp(-gamma)).pvalue > alpha) == accepted
 
 
 @pytest.mark.statistical
@@ -347,16 +332,6 @@ def test_scales_that_are_no_dyadic_numbers_are_drawn_exactly(rng):
     assert discrete_gaussian(Fraction(10, 3), 20, rng).dtype == object
 
 
-@pytest.mark.statistical
-def test_bernoulli_draws_at_the_ends(rng, alpha):
-    assert bernoulli_exp(0, 1000, rng).all()
-    assert not bernoulli_exp(1e300, 1000, rng).any()
-    assert not bernoulli_exp(Fraction(10**400), 10, rng).any()
-    tiny = bernoulli_exp(Fraction(1, 3 * 10**5), 3_000_000, rng)
-    assert stats.poisson.cdf(int((~tiny).sum()), 10) > alpha
-    assert bernoulli_exp(0.5, 0, rng).shape == (0,)
-
-
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, "1", Fraction(-1)])
 def test_bad_parameters_are_refused(bad, rng):
     for name, draw in (
@@ -364,7 +339,6 @@ def test_bad_parameters_are_refused(bad, rng):
         ("noise_std", lambda: discrete_gaussian(bad, 1, rng)),
         ("scale", lambda: rounded_laplace(bad, Grid(pitch=1.0), 1, rng)),
         ("noise_std", lambda: rounded_gaussian(bad, Grid(pitch=1.0), 1, rng)),
-        ("gamma", lambda: bernoulli_exp(bad, 1, rng)),
     ):
         with pytest.raises((ValueError, TypeError), match=name):
             draw()

@@ -14,7 +14,6 @@ from privsample.distributions.exact.laws import (
     dirichlet,
     exponential,
     gamma,
-    inverse_gamma,
     laplace,
     normal,
 )
@@ -30,7 +29,6 @@ UNIVARIATE = {
     "gamma(50)": (lambda f, words: gamma(50 * f, words), stats.gamma(50)),
     "gamma(1)": (gamma, stats.gamma(1)),
     "gamma(0.3)": (lambda f, words: gamma(Fraction(3, 10) * f, words), stats.gamma(0.3)),
-    "inverse_gamma(5)": (lambda f, words: inverse_gamma(5 * f, words), stats.invgamma(5)),
     "beta(200, 370)": (lambda f, words: beta(200 * f, 370, words), stats.beta(200, 370)),
     "beta(0.5, 0.5)": (lambda f, words: beta(Fraction(1, 2) * f, Fraction(1, 2), words), stats.beta(0.5, 0.5)),
 }
