@@ -74,6 +74,8 @@ def fields(args: Namespace) -> dict[str, Any]:
     name = field_of_kind(cls, Model)
     if name is not None:
         given[name] = model(args)
+    if given.get("grid") is not None and given.get("exact") is False:
+        raise UsageProblem("--grid needs exact draws, which are rounded to the grid: leave out --no-exact or --grid")
     decided = [free.decides for free in cls.free_parameters if not free.from_field]
     with usage_errors():
         return assemble(cls, given, lambda name: option(name, cls), decided, who=_who(args))

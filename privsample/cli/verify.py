@@ -34,6 +34,20 @@ def run(args: Namespace) -> int:
     except OSError as error:
         raise UsageProblem(f"{args.certificate} cannot be read: {error.strerror}") from None
     except verify.Refused as refusal:
-        raise DataProblem(f"{args.certificate}: {refusal}") from None
+        raise DataProblem(f"{args.certificate}: {_of_release(args.certificate) or refusal}") from None
     print("\n".join(sentences))
     return 0
+
+
+def _of_release(path: str) -> str:
+    """What to do with a file that holds a release in place of a certificate; empty for any other file."""
+    from privsample.mechanisms.release import Release
+
+    try:
+        Release.load(path)
+    except Exception:  # noqa: BLE001 - a file that is no release has the checker's own message
+        return ""
+    return (
+        "this file holds a release, not a certificate; write one in Python by "
+        'privsample.Release.load(FILE).certificate(delta=1e-6).save("claim.json")'
+    )

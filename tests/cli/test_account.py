@@ -133,6 +133,7 @@ ERRORS = [
     ([*N, *BETA, "--mechanism", "concentrated", "--prior-weight", "0.5"], "for a weaker prior, lower the parameters"),
     ([*N, *BETA, *DIFFUSED, "--prior-weight", "2"], "--prior-weight is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0.5", *LIMIT], "not both"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--grid", "0.001", "--no-exact"], "leave out --no-exact or --grid"),
     ([*N, *BETA, *DIFFUSED, "--noise", "gaussian", *LIMIT], "--noise is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--scale", "2"], "--scale is not an option of --mechanism diffused"),
     ([*N, *BETA, "--mechanism", "tempered", *LIMIT], "needs --truncation"),

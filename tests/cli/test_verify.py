@@ -46,3 +46,10 @@ def test_python_flint_is_named_if_it_is_missing(run, tmp_path, monkeypatch):
     done = run("verify", tmp_path / "claim.json")
     assert done.code == 2
     assert "checking a certificate needs flint, which is not installed" in done.err
+
+
+def test_a_file_with_a_release_is_told_from_a_certificate(run, tmp_path):
+    ps.LaplaceMechanism(sensitivity=1, scale=2).release(3.0).save(tmp_path / "release.json")
+    done = run("verify", tmp_path / "release.json")
+    assert done.code == 1
+    assert "this file holds a release, not a certificate" in done.err
