@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import privsample as ps
 from privsample import verify
-from tests.certified import document, proved
+from tests.certified import LAPLACE, document, proved
 
 mpmath = pytest.importorskip("mpmath")
 CHECKER = Path(verify.__file__)
@@ -52,7 +52,7 @@ def _modules(node):
 
 def test_the_file_runs_alone(tmp_path):
     certificate = tmp_path / "claim.json"
-    certificate.write_text(json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0")), encoding="utf-8")
+    certificate.write_text(LAPLACE, encoding="utf-8")
     alone = tmp_path / "check.py"
     alone.write_bytes(CHECKER.read_bytes())
     done = subprocess.run([sys.executable, str(alone), str(certificate)], capture_output=True, text=True, check=False)
@@ -318,7 +318,7 @@ def test_a_delta_of_zero_is_printed_only_if_it_is_zero(tmp_path):
     path = tmp_path / "claim.json"
     path.write_text(json.dumps(document({"kind": "beta", "a": "1e9", "b": "1e9", "step": "1"})), encoding="utf-8")
     assert verify.check(path)[0].endswith("at most 4.94066e-324)")  # about exp(-10^8)
-    path.write_text(json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0")), encoding="utf-8")
+    path.write_text(LAPLACE, encoding="utf-8")
     assert verify.check(path)[0].endswith("at most 0)")
 
 

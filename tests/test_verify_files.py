@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsample import verify
-from tests.certified import document, finite, proved
-
-LAPLACE = json.dumps(document({"kind": "laplace", "shift": "1"}, "1", "0"))
+from tests.certified import LAPLACE, document, finite, proved
 
 
 @pytest.mark.parametrize(
