@@ -309,6 +309,16 @@ def deltas(delta: ArrayLike) -> FloatArray:
     return result
 
 
+def rates(**named: ArrayLike) -> FloatArray:
+    """Probabilities in [0, 1], of any shape."""
+    ((name, _),) = named.items()
+    result = real_array(**named)
+    if not np.all((result >= 0.0) & (result <= 1.0)):
+        wrong = result[~((result >= 0.0) & (result <= 1.0))]
+        raise ValueError(f"{name} must lie in [0, 1], got {float(wrong.flat[0])!r}")
+    return result
+
+
 def generator(rng: np.random.Generator | None) -> np.random.Generator:
     """The caller's generator, or a new one that reads the operating system's entropy if `rng` is None.
 
