@@ -127,8 +127,13 @@ def _least_mu(curve: DirectionCurve, regret: float) -> float:
     known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
     if regret not in known:
         mass = curve.bounds.infinity_mass
-        vacuous = mass > regret or (regret == 0.0 and mass > 0.0)
-        known[regret] = np.inf if vacuous else least_mu(_nodes(curve), tail=LossTail.of(curve.bounds), regret=regret)
+        tail = LossTail.of(curve.bounds)
+        if mass > regret or (regret == 0.0 and mass > 0.0):
+            known[regret] = np.inf
+        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu < np.inf:
+            known[regret] = tail.least_mu  # Gaussian noise, also on samples
+        else:
+            known[regret] = least_mu(_nodes(curve), tail=tail, regret=regret)
     return known[regret]
 
 
