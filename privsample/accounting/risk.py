@@ -99,7 +99,7 @@ class RiskBounds:
         >>> import privsample as ps
         >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
         >>> [f"{power:.4g}" for power in account.power([0.01, 1e-12])]
-        ['0.09236', '9.218e-10']
+        ['0.09236', '7.974e-10']
         """
         a = rates(false_positive_rate=false_positive_rate)
         found: FloatArray = np.max([curve.errors(a)[0] for curve in _curves(self, direction)], axis=0)

@@ -21,7 +21,7 @@ M = TypeVar("M")
 
 
 class Target(ABC):
-    """Abstract base class of target guarantees: `DP`, `RDP` and `ZCDP`.
+    """Abstract base class of target guarantees: `DP`, `RDP`, `ZCDP` and `Risk`.
 
     Mechanisms are calibrated to a target, and a ledger has a target as its budget.
 
@@ -57,6 +57,11 @@ class Target(ABC):
     @abstractmethod
     def _excess(self, account: Accountant) -> float:
         """Signed distance of the account from the target in a smooth measure, for root finding."""
+
+    def _shortfall(self, account: Accountant) -> str:
+        """What an account that does not meet the target gives instead, as a clause; empty by default."""
+        del account
+        return ""
 
     @property
     @abstractmethod
@@ -241,6 +246,8 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
                 f": its Rényi divergence is infinite from order {limit:g} on",
                 "use a target of kind RDP or DP",
             )
+        case _ if words := target._shortfall(account):
+            reason = f": {words}"
     return UnreachableTarget(f"{target.description} cannot be met{reason}; {advice}")
 
 

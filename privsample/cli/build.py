@@ -7,6 +7,7 @@ from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from privsample.accounting.risk_target import Risk
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
@@ -18,7 +19,8 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 
 STATED_DELTA = 1e-6
-_NO_TARGET = "no privacy target was given: give --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+_TARGETS = "--epsilon with --delta, or --order with --rdp-epsilon, or --rho, or --risk with --baseline"
+_NO_TARGET = f"no privacy target was given: give {_TARGETS}"
 
 
 @contextmanager
@@ -32,14 +34,16 @@ def usage_errors(words: str = "") -> Iterator[None]:
 
 def target(args: Namespace) -> Target | None:
     """Return the privacy target, or None if there is none. Raises: UsageProblem."""
-    given = [args.epsilon is not None, args.order is not None or args.rdp_epsilon is not None, args.rho is not None]
-    if sum(given) > 1:
-        raise UsageProblem(
-            "give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
-        )
+    kinds = (("epsilon",), ("order", "rdp_epsilon"), ("rho",), ("risk", "baseline"))
+    if sum(any(getattr(args, name) is not None for name in names) for names in kinds) > 1:
+        raise UsageProblem(f"give only one privacy target: {_TARGETS}")
     if (args.order is None) != (args.rdp_epsilon is None):
         raise UsageProblem(
             "give both --order and --rdp-epsilon: the Rényi order, and the largest divergence at this order"
+        )
+    if (args.risk is None) != (args.baseline is None):
+        raise UsageProblem(
+            "give both --risk and --baseline: the largest success of an attack, and its success without the release"
         )
     with usage_errors():
         if args.epsilon is not None:
@@ -48,6 +52,8 @@ def target(args: Namespace) -> Target | None:
             return DP(epsilon=args.epsilon, delta=args.delta)
         if args.order is not None:
             return RDP(order=args.order, epsilon=args.rdp_epsilon)
+        if args.risk is not None:
+            return Risk(baseline=args.baseline, success=args.risk)
         return None if args.rho is None else ZCDP(rho=args.rho)
 
 

@@ -15,6 +15,7 @@ from privsample.cli.errors import UsageProblem, nearest
 OWN = frozenset(
     [
         "all",
+        "baseline",
         "by",
         "clip",
         "column",
@@ -42,6 +43,7 @@ OWN = frozenset(
         "rdp-epsilon",
         "report",
         "rho",
+        "risk",
         "samples",
         "seed",
         "separator",
@@ -240,7 +242,7 @@ def _mapping(text: str) -> dict[str, float | None]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options of the privacy target."""
-    group = parser.add_argument_group("privacy target (one of three)")
+    group = parser.add_argument_group("privacy target (one of four)")
     group.add_argument("--epsilon", type=number, metavar="E", help="epsilon of differential privacy; needs --delta")
     group.add_argument(
         "--delta",
@@ -255,6 +257,13 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "--rdp-epsilon", type=number, metavar="E", help="epsilon of Rényi differential privacy at --order"
     )
     group.add_argument("--rho", type=number, metavar="RHO", help="rho of zero-concentrated differential privacy")
+    group.add_argument(
+        "--risk",
+        type=number,
+        metavar="P",
+        help="largest success of an attack on one record; needs --baseline",
+    )
+    group.add_argument("--baseline", type=number, metavar="P", help="success of that attack without the release")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
