@@ -43,10 +43,10 @@ from privsample.accounting.postprocessing.kernels import KernelAccountant as Ker
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountant as LaplaceSumAccountant
 from privsample.accounting.profiles import ProfileAccountant as ProfileAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant as RandomizedResponseAccountant
+from privsample.accounting.risk_target import Risk as Risk
 from privsample.accounting.selection.conditional import ConditionalAccountant as ConditionalAccountant
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant as PermuteAndFlipAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant as SelectionAccountant
-from privsample.accounting.risk_target import Risk as Risk
 from privsample.accounting.sgd import SGDAccountant as SGDAccountant
 from privsample.accounting.stated.curve import CurveAccountant as CurveAccountant
 from privsample.accounting.stated.losses import LossDistribution as LossDistribution

@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from privsample._checks import probability
+from privsample._checks import plural, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.display import rounded_up, shown_epsilon
-from privsample.relations import Relation, ReplaceOne
+from privsample.accounting.display import is_quick, rounded_up, shown_epsilon
+from privsample.relations import AddRemove, Relation, ReplaceOne
 
-__all__ = ["large_delta", "privacy_statement", "rounded_up", "shown_delta", "shown_epsilon"]
+_BASELINE = 0.01  # "once in a hundred guesses"
+_MOST_COST = 3e5  # cost of a value of the privacy curve up to which the statement computes the risk
+
+__all__ = ["large_delta", "privacy_statement", "risk_in_words", "rounded_up", "shown_delta", "shown_epsilon"]
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
@@ -23,8 +26,8 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     Returns
     -------
     str
-        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up. An
-        account of pure differential privacy also states its epsilon at delta = 0, and only that where it is no larger
+        The statement: what an attacker gains (`risk_in_words`), the factor e^epsilon, the relation, the assumptions
+        and the source of the bound. Numbers are rounded up. An account of pure differential privacy also states its epsilon at delta = 0, and only that where it is no larger
         to four digits. If the number n of records is public and delta is at least 1/n, the statement warns of it.
 
     Raises
@@ -43,10 +46,11 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     """
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
-    delta = probability(delta=delta)
+    delta, words = probability(delta=delta), ""
     if np.isinf(account.epsilon(delta)):
         promise = f"At delta = {shown_delta(delta)} there is no guarantee: epsilon is infinite."
     else:
+        words = risk_in_words(account)
         factor, more = _factor(account, delta), f", plus at most {shown_delta(delta)} (delta)" if delta else ""
         if delta and account.infinity_mass == 0.0 and np.isfinite(account.pure_epsilon):
             pure = _factor(account, 0.0)
@@ -60,8 +64,44 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
         promise += f" Warning: {caution}."
     limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "none"
     return (
-        f"{promise} Neighbouring datasets are {account.relation.description}. "
+        f"{words} {promise} Neighbouring datasets are {account.relation.description}. "
         f"Assumptions: {limits}. Source of the bound: {account.source}."
+    ).lstrip()
+
+
+def risk_in_words(account: Accountant) -> str:
+    """What an attacker who guesses about one record gains from a release, for readers who do not know epsilon.
+
+    Parameters
+    ----------
+    account : Accountant
+        The account.
+
+    Returns
+    -------
+    str
+        Two sentences: the bound of `Accountant.risk` against a baseline of 0.01, rounded up, and its condition. Empty
+        if the bound is 1, if it is expensive, or if neighbours differ in more than one record or in a profile.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> statement = ps.privacy_statement(ps.LaplaceAccountant(sensitivity=1, scale=2), delta=0)
+    >>> "is right at most 1.65 times in a hundred with it" in statement
+    True
+    """
+    relation = account.relation
+    if not (isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and is_quick(account, _MOST_COST)):
+        return ""
+    success = float(account.risk(_BASELINE))
+    if not success < 1.0:
+        return ""
+    one, several = relation.unit, plural(relation.unit)
+    return (
+        f"Someone who, without this release, would be right about one {one} at most once in a hundred guesses is right "
+        f"at most {rounded_up(100 * success, 3):g} times in a hundred with it, whatever else they know about other "
+        f"{several}. This holds for any guess about one {one} that is chosen before the release, if the other "
+        f"{several} tell nothing about it beyond what the person who guesses knows already."
     )
 
 
