@@ -10,7 +10,15 @@ from privsample.relations import AddRemove, Relation, ReplaceOne
 _BASELINE = 0.01  # "once in a hundred guesses"
 _MOST_COST = 3e5  # cost of a value of the privacy curve up to which the statement computes the risk
 
-__all__ = ["large_delta", "privacy_statement", "risk_in_words", "rounded_up", "shown_delta", "shown_epsilon"]
+__all__ = [
+    "has_risk",
+    "large_delta",
+    "privacy_statement",
+    "risk_in_words",
+    "rounded_up",
+    "shown_delta",
+    "shown_epsilon",
+]
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
@@ -26,9 +34,10 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     Returns
     -------
     str
-        The statement: what an attacker gains (`risk_in_words`), the factor e^epsilon, the relation, the assumptions
-        and the source of the bound. Numbers are rounded up. An account of pure differential privacy also states its epsilon at delta = 0, and only that where it is no larger
-        to four digits. If the number n of records is public and delta is at least 1/n, the statement warns of it.
+        The statement: what an attacker gains, the factor e^epsilon, the relation, the assumptions and the source of the
+        bound. Numbers are rounded up. An account of pure differential privacy also states its epsilon at delta = 0, and
+        only that where it is no larger to four digits. If the number n of records is public and delta is at least 1/n,
+        the statement warns of it.
 
     Raises
     ------
@@ -90,19 +99,22 @@ def risk_in_words(account: Accountant) -> str:
     >>> "is right at most 1.65 times in a hundred with it" in statement
     True
     """
-    relation = account.relation
-    if not (isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and is_quick(account, _MOST_COST)):
+    if not has_risk(account) or not (success := float(account.risk(_BASELINE))) < 1.0:
         return ""
-    success = float(account.risk(_BASELINE))
-    if not success < 1.0:
-        return ""
-    one, several = relation.unit, plural(relation.unit)
+    one = str(getattr(account.relation, "unit", ""))
+    several = plural(one)
     return (
         f"Someone who, without this release, would be right about one {one} at most once in a hundred guesses is right "
         f"at most {rounded_up(100 * success, 3):g} times in a hundred with it, whatever else they know about other "
         f"{several}. This holds for any guess about one {one} that is chosen before the release, if the other "
         f"{several} tell nothing about it beyond what the person who guesses knows already."
     )
+
+
+def has_risk(account: Accountant) -> bool:
+    """Whether neighbours differ in one record, and the risk of an attack on it is quick to compute."""
+    relation = account.relation
+    return isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and is_quick(account, _MOST_COST)
 
 
 def _factor(account: Accountant, delta: float) -> str:

@@ -12,7 +12,8 @@ from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import epsilon_from_renyi
-from privsample.accounting.statement import shown_epsilon
+from privsample.accounting.display import is_quick
+from privsample.accounting.statement import rounded_up, shown_epsilon
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.mechanisms.posterior.conjugate import (
@@ -143,6 +144,31 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, 
             _mark(axes, account, delta, colour)
         if axes.get_legend_handles_labels()[0]:
             axes.figure.legend(loc="outside upper left", ncols=1)
+    return file.getvalue()
+
+
+def risk_curve(account: Accountant) -> bytes:
+    """The largest success of an attack on one record against its success without the release, both in percent."""
+    baselines = np.geomspace(1e-3, 0.5, 25 if is_quick(account) else 9)
+    success = account.risk(baselines)
+    with figure(height=2.9) as ((axes,), file):
+        axes.plot([0.1, 100.0], [0.1, 100.0], color=GREY, linewidth=0.9, linestyle=":")
+        axes.plot(100 * baselines, 100 * success, color=BLUE)
+        axes.set(xscale="log", yscale="log", xlim=(0.1, 50.0), ylim=(0.1, 115.0))
+        axes.set(xlabel="success without the release (%)", ylabel="success with it, at most (%)")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
+        at, most = 1.0, 100 * float(account.risk(0.01))
+        axes.plot([at, at], [at, most], color=ORANGE, linewidth=1.2)
+        axes.plot([at], [most], "o", color=ORANGE, markersize=6)
+        axes.annotate(
+            f"1 % becomes at most {rounded_up(most, 3):g} %",
+            (at, most),
+            (-6, 7),
+            textcoords="offset points",
+            ha="right",
+        )
     return file.getvalue()
 
 

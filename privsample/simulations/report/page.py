@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import deltas
+from privsample._checks import deltas, plural
 from privsample._repr import code_repr
 from privsample.accounting.base import Accountant
+from privsample.accounting.statement import has_risk
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.notes import refuse_notes
@@ -194,7 +195,21 @@ def _pictures(
             f"point of the curve. Lower curves are more private. The dots mark δ = {small(delta)}."
         ),
     )
-    return shown, curve
+    if not has_risk(account):
+        return shown, curve
+    unit = str(getattr(account.relation, "unit", "record"))
+    risk = Picture(
+        image=figures.risk_curve(account),
+        alt="The largest success of an attack on one record against its success without the release.",
+        caption=(
+            f"What the release can add to a guess about one {unit}. The dotted line: nothing. The bound holds for any "
+            f"guess about one {unit} that is chosen before the release, and for everyone whose guess would be right "
+            "with at most the probability on the horizontal axis without it, if the other "
+            f"{plural(unit)} tell nothing more about this one than they know already. It is no statement about the "
+            f"number of {plural(unit)} that are guessed."
+        ),
+    )
+    return shown, curve, risk
 
 
 def _hidden_coordinates(release: Release) -> int:
