@@ -162,13 +162,8 @@ def risk_curve(account: Accountant) -> bytes:
         at, most = 1.0, 100 * float(account.risk(0.01))
         axes.plot([at, at], [at, most], color=ORANGE, linewidth=1.2)
         axes.plot([at], [most], "o", color=ORANGE, markersize=6)
-        axes.annotate(
-            f"1 % becomes at most {rounded_up(most, 3):g} %",
-            (at, most),
-            (-6, 7),
-            textcoords="offset points",
-            ha="right",
-        )
+        text = f"1 % becomes at most {rounded_up(most, 3):g} %"
+        axes.annotate(text, (at, most), (7, -14), textcoords="offset points")
     return file.getvalue()
 
 
