@@ -12,6 +12,7 @@ CALLS = [
     (ps.DP(1), ps.DP(epsilon=1)),
     (ps.RDP(2, 0.5), ps.RDP(order=2, epsilon=0.5)),
     (ps.ZCDP(0.1), ps.ZCDP(rho=0.1)),
+    (ps.Risk(0.01, 0.05), ps.Risk(baseline=0.01, success=0.05)),
     (ps.ReplaceOne(50), ps.ReplaceOne(n=50)),
     (ps.ReplaceOne(50, unit="patient"), ps.ReplaceOne(n=50, unit="patient")),
     (ps.BetaBernoulli(1, 2), ps.BetaBernoulli(alpha=1, beta=2)),

@@ -99,13 +99,13 @@ def risk_in_words(account: Accountant) -> str:
     >>> "is right at most 1.65 times in a hundred with it" in statement
     True
     """
-    if not has_risk(account) or not (success := float(account.risk(_BASELINE))) < 1.0:
+    if not has_risk(account) or not (success := rounded_up(100 * float(account.risk(_BASELINE)), 3)) < 100.0:
         return ""
     one = str(getattr(account.relation, "unit", ""))
     several = plural(one)
     return (
         f"Someone who, without this release, would be right about one {one} at most once in a hundred guesses is right "
-        f"at most {rounded_up(100 * success, 3):g} times in a hundred with it, whatever else they know about other "
+        f"at most {success:g} times in a hundred with it, whatever else they know about other "
         f"{several}. This holds for any guess about one {one} that is chosen before the release, if the other "
         f"{several} tell nothing about it beyond what the person who guesses knows already."
     )

@@ -110,7 +110,7 @@ class DirectionCurve(Memo):
         """`errors` at increasing rates."""
         positive = rates > 0.0
         powers = np.full(rates.shape, self.infinity_mass if not positive.all() else np.nan)
-        misses = np.maximum(1.0 - powers - _ULP, 0.0)
+        misses = np.where(powers > 0.0, np.maximum(1.0 - powers - _ULP, 0.0), 1.0)
         pairs = self.bounds.pairs
         expensive = self.bounds.curve_cost > _CLOSED
         powers[positive], misses[positive] = least_errors(

@@ -163,7 +163,7 @@ def risk_curve(account: Accountant) -> bytes:
         axes.plot([at, at], [at, most], color=ORANGE, linewidth=1.2)
         axes.plot([at], [most], "o", color=ORANGE, markersize=6)
         text = f"1 % becomes at most {rounded_up(most, 3):g} %"
-        axes.annotate(text, (at, most), (7, -14), textcoords="offset points")
+        axes.annotate(text, (at, most), (10, -20), textcoords="offset points")
     return file.getvalue()
 
 
