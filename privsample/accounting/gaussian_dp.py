@@ -127,7 +127,8 @@ def sampling_note(account: "Accountant") -> str:
     """What to say beside the least mu of Gaussian noise on samples, after a semicolon; empty for other accounts."""
     tail = LossTail.of(account.bounds)
     parts = [part for pair in account.bounds.pairs for part, _ in ProductPair.of(pair, 1).members]
-    if tail.dominating_mu > tail.least_mu or all(isinstance(part, GaussianPair) for part in parts):
+    sampled = hasattr(account, "scheme") or not all(isinstance(part, GaussianPair) for part in parts)
+    if not (tail.dominating_mu <= tail.least_mu < np.inf and sampled):
         return ""
     return (
         "; that of a subsampled Gaussian mechanism is the mu of the mechanism without sampling, whatever the sampling "

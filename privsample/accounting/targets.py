@@ -213,7 +213,7 @@ class GDP(Target):
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1).noise_std
+    >>> round(ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1).noise_std, 9)
     2.0
     >>> ps.GDP(mu=1.1).met_by(ps.LaplaceAccountant(sensitivity=1, scale=1))
     True

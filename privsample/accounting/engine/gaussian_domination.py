@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray
@@ -48,7 +49,7 @@ class UpperCurve:
     most_parts: int = _FIRST
     epsilon: FloatArray = field(default_factory=lambda: np.empty(0))
     log_delta: FloatArray = field(default_factory=lambda: np.empty(0))
-    is_sharp: FloatArray = field(default_factory=lambda: np.empty(0))
+    is_sharp: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
 
     def with_first_nodes(self) -> "UpperCurve":
         """The curve with nodes up to six standard deviations of a Gaussian loss with the same delta at epsilon 0."""
@@ -58,19 +59,19 @@ class UpperCurve:
 
     def least_mu(self, regret: float) -> float:
         """The largest mu that `sharp` needs at a node, a lower bound on the result of a search."""
-        return float(mu_at(self.epsilon, np.where(self.is_sharp > 0.0, self.excess(regret), -np.inf)).max())
+        return float(mu_at(self.epsilon, np.where(self.is_sharp, self.excess(regret), -np.inf)).max())
 
     def with_nodes(self, epsilon: FloatArray, enough: Curve) -> "UpperCurve":
         """Further nodes: by `rough` where that is at most `enough`, a function of epsilon, and otherwise by `sharp`."""
         new = np.setdiff1d(epsilon, self.epsilon)
         if not new.size:
             return self
-        values, sharp = np.empty(new.shape), np.ones(new.shape)
+        values, sharp = np.empty(new.shape), np.ones(new.shape, dtype=np.bool_)
         if self.rough is not None:
             values = self.rough(new)
-            sharp = (~(values <= enough(new))).astype(float)
+            sharp = ~(values <= enough(new))
         if sharp.any():
-            values[sharp > 0.0] = self.sharp(new[sharp > 0.0])
+            values[sharp] = self.sharp(new[sharp])
         if np.isnan(values).any():
             raise NumericalFailure("a privacy curve is NaN, so no guarantee is stated")
         at = np.searchsorted(self.epsilon, new)
@@ -83,18 +84,18 @@ class UpperCurve:
 
     def sharpened(self, enough: Curve) -> "UpperCurve":
         """The same nodes, with `sharp` in place of `rough` where that exceeds `enough`."""
-        rough = (self.is_sharp == 0.0) & ~(self.log_delta <= enough(self.epsilon))
+        rough = ~self.is_sharp & ~(self.log_delta <= enough(self.epsilon))
         if not rough.any():
             return self
         values, sharp = self.log_delta.copy(), self.is_sharp.copy()
-        values[rough], sharp[rough] = self.sharp(self.epsilon[rough]), 1.0
+        values[rough], sharp[rough] = self.sharp(self.epsilon[rough]), True
         return replace(self, log_delta=values, is_sharp=sharp)
 
     def excess(self, regret: float) -> FloatArray:
         """Log of the excess of delta over `regret` at the nodes, rounded up; -inf where there is none."""
         return log_excess(self.log_delta, regret)
 
-    def split(self, failing: FloatArray, enough: Curve) -> "UpperCurve":
+    def split(self, failing: NDArray[np.intp], enough: Curve) -> "UpperCurve":
         """Further nodes inside the cells with these indices, equally spaced in each."""
         parts = int(np.clip(_PER_ROUND // len(failing), 2, self.most_parts))
         inner = np.arange(1, parts) / parts
@@ -183,7 +184,7 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
         curve = curve.sharpened(enough)
         delta = np.exp(curve.log_delta) * (1.0 + 4 * _EPS * (1.0 - np.maximum(curve.log_delta, -1e3)))
         gap = delta - np.exp(gaussian_log_delta(mu, curve.epsilon))
-        low = max(low, float(gap[curve.is_sharp > 0.0].max()))
+        low = max(low, float(gap[curve.is_sharp].max()))
         goal = low * (1.0 + ACCURACY) + _LEAST_REGRET
         upper = _largest_gaps(curve.epsilon, curve.log_delta, delta, mu)
         upper = np.where(curve.epsilon[:-1] < start, upper, 0.0)
@@ -243,7 +244,7 @@ def _tangents(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> tuple[Fl
     return height, at_left, at_right
 
 
-def _fails(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> FloatArray:
+def _fails(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> NDArray[np.bool_]:
     """For each cell whether its chord is not proved to be below delta_mu."""
     height, at_left, at_right = _tangents(epsilon, log_delta, mu)
     up = 1.0 + 8 * _EPS * (1.0 + np.abs(height))
