@@ -12,6 +12,7 @@ from privsample.accounting.engine.gaussian_tails import LossTail, mu_at
 from privsample.accounting.gaussian_dp import sampling_note
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.targets import unreachable
 from privsample.errors import NumericalFailure, RelationMismatch
 
 LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
@@ -95,8 +96,8 @@ def test_a_subsampled_gaussian_meets_no_smaller_mu_than_without_sampling():
     curve = mu_at(epsilons, SAMPLED.log_delta(epsilons))
     assert curve == pytest.approx([0.0096, 0.115, 0.188, 0.301, 0.512, 0.678, 0.810, 0.896], abs=5.1e-4)
     assert (np.diff(curve) > 0).all()
-    steps = 1000 * SAMPLED
-    assert steps.mu() == pytest.approx(np.sqrt(1000), rel=1e-12)
+    steps = 100 * SAMPLED
+    assert steps.mu() == pytest.approx(10.0, rel=1e-12)
     for account in (SAMPLED, steps):
         assert "without sampling" in sampling_note(account)
         assert account.mu(1e-6) < account.mu() / 2
@@ -112,8 +113,11 @@ def test_the_regret_bounds_the_tradeoff_curve():
         regret = LAPLACE.regret(mu)
         bound = special.ndtr(special.ndtri(np.clip(1 - a - regret, 0, 1)) - mu) - regret
         assert (true >= bound - 1e-15).all()
-        less = regret * (1 - 1e-4)
-        assert (true < special.ndtr(special.ndtri(np.clip(1 - a - less, 0, 1)) - mu) - less + 1e-6).any()
+        # both parts of the bound, of slope below and above -1, and a smaller regret that breaks the first one
+        assert (true >= special.ndtr(special.ndtri(np.clip(1 - a - regret, 0, 1)) - mu) - 1e-15).all()
+        steep = special.ndtr(special.ndtri(1 - a) - mu)
+        assert (true >= steep - regret - 1e-15).all()
+        assert (true < steep - regret * 0.99).any()
 
 
 def brute_force_mu(p, q):
@@ -148,9 +152,10 @@ def test_random_tables_against_brute_force(seed):
 def mixed(name):
     """Accounts by every method of composition, with a tail of every kind."""
     laplace, response = ps.LaplaceAccountant(sensitivity=1, scale=5), ps.PureAccountant(stated_epsilon=0.1)
-    sampled = ps.SubsampledAccountant(base=laplace, scheme=ps.WithoutReplacement(n=20, m=2))
+    sampled = ps.SubsampledAccountant(base=laplace, scheme=ps.PoissonSampling(rate=0.1))
     gaussian = ps.GaussianAccountant(sensitivity=1, noise_std=4)
-    group = ps.SubsampledAccountant(base=gaussian, scheme=ps.WithoutReplacement(n=20, m=2))
+    of_two = gaussian.with_relation(ps.ReplaceOne(n=2))
+    group = ps.SubsampledAccountant(base=of_two, scheme=ps.WithoutReplacement(n=20, m=2))
     return {
         "grid": 60 * laplace,
         "table": 20 * response,
@@ -190,7 +195,7 @@ def test_without_a_gaussian_tail_mu_is_infinite_and_a_regret_helps():
     heavy = ps.DirectPosterior(model=ps.BetaBernoulli(6, 12), n=40).accountant
     assert heavy.mu() == np.inf > heavy.mu(1e-6)
     assert (2 * failing).mu(1e-6) < np.inf
-    (curve,) = (UpperCurve(sharp=lambda e: -np.maximum(np.log1p(e), 0.5)).with_first_nodes(),)
+    curve = UpperCurve(sharp=lambda e: -np.maximum(np.log1p(e), 0.5)).with_first_nodes()
     assert gaussian_domination.least_mu(curve, tail=LossTail(), regret=1e-300) == np.inf
     assert not is_dominated(lambda e: -5 - np.log1p(e), 1.0, tail=LossTail())
 
@@ -221,18 +226,16 @@ def test_mutants_without_chords_or_without_the_tail_report_too_little(monkeypatc
     with monkeypatch.context() as broken:
         broken.setattr(gaussian_domination, "_fails", lambda epsilon, log_delta, mu: np.zeros(len(epsilon) - 1, bool))
         assert ps.PairAccountant(p=p, q=q).mu() < expected * (1 - 1e-6)
-    steps = ps.LaplaceAccountant(sensitivity=1, scale=2) + ps.GaussianAccountant(sensitivity=1, noise_std=2)
-    mu = steps.mu()
     whole = SAMPLED.bounds.directions[0][0]
     with monkeypatch.context() as broken:
         broken.setattr(LossTail, "start", lambda self, mu: 6 * mu)
-        low = gaussian_domination.least_mu(UpperCurve(sharp=whole.log_delta).with_first_nodes(), tail=LossTail())
+        far = LossTail(shifted=((0.0, 1e6),))
+        low = gaussian_domination.least_mu(UpperCurve(sharp=whole.log_delta).with_first_nodes(), tail=far)
     assert sampled_delta(40) > gaussian_delta(low, 40)
-    assert mu >= 0.5
 
 
 def test_tails():
-    tail = LossTail(shifted=((0.5, 1.0),), zcdp=0.2)
+    tail = LossTail(shifted=((0.5, 1.0),))
     start = tail.start(0.8)
     e = start + np.linspace(0, 20, 300)
     assert (GaussianPair(mu=0.5).log_delta(e - 1.0) <= GaussianPair(mu=0.8).log_delta(e)).all()
@@ -301,20 +304,15 @@ def test_calibration_to_a_mu():
     for made in (
         ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1),
         ps.LaplaceMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1),
-        ps.RandomizedResponse.calibrate(target=ps.GDP(0.5)) if hasattr(ps, "RandomizedResponse") else None,
     ):
-        if made is not None:
-            assert 0.5 * (1 - 1e-8) <= made.accountant.mu() <= 0.5
-            assert ps.GDP(0.5).met_by(made.accountant)
-    assert ps.GDP.__name__ == "GDP"
+        assert 0.5 * (1 - 1e-8) <= made.accountant.mu() <= 0.5
+        assert ps.GDP(0.5).met_by(made.accountant)
     assert str(ps.GDP(0.5)) == "GDP(mu=0.5)"
     with pytest.raises(ps.UnreachableTarget, match="no finite mu bounds the tail"):
         ps.DirectPosterior.calibrate(model=ps.BetaBernoulli(6, 12), n=40, target=ps.GDP(0.5))
     with pytest.raises(ps.UnreachableTarget, match="mechanism is 1; .*without sampling"):
         ps.Subsampled.calibrate(base=ps.GaussianSum(bounds=(0, 1), noise_std=1), target=ps.GDP(0.5))
     failing = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-8)
-    from privsample.accounting.targets import unreachable
-
     assert "infinity mass of 1e-08 no mu is finite" in str(unreachable(ps.GDP(1), failing, "advice"))
 
 

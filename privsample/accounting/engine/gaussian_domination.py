@@ -24,6 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
 _ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
+_MOST_NODES = 20_000  # at this number a search ends with what it has proved
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
 
@@ -147,6 +148,8 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
             return False, curve
         last = _range_end(curve, excess, tail.start(mu))
         failing = np.flatnonzero(_fails(curve.epsilon, excess, mu) & (curve.epsilon[:-1] < last))
+        if len(curve.epsilon) > _MOST_NODES:
+            break
         if curve.epsilon[-1] < last:
             if not curve.epsilon[-1] < _FAR * mu * (6.0 + mu):
                 return False, curve
@@ -185,16 +188,17 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
         delta = np.exp(curve.log_delta) * (1.0 + 4 * _EPS * (1.0 - np.maximum(curve.log_delta, -1e3)))
         gap = delta - np.exp(gaussian_log_delta(mu, curve.epsilon))
         low = max(low, float(gap[curve.is_sharp].max()))
-        goal = low * (1.0 + ACCURACY) + _LEAST_REGRET
+        noise = 4 * log_delta_error(mu, curve.epsilon[:-1]) * delta[:-1]  # a smaller gap is lost in rounding errors
+        goal = low * (1.0 + ACCURACY) + _LEAST_REGRET + noise
         upper = _largest_gaps(curve.epsilon, curve.log_delta, delta, mu)
         upper = np.where(curve.epsilon[:-1] < start, upper, 0.0)
         rest = float(delta[-1]) if curve.epsilon[-1] < start else 0.0
         bound = min(bound, max(float(upper.max(initial=0.0)), rest))
-        if bound <= goal:
-            break
-        if rest > goal:
-            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], start)]), enough)
         failing = np.flatnonzero(upper > goal)
+        if not (failing.size or rest > goal[-1]) or len(curve.epsilon) > _MOST_NODES:
+            break
+        if rest > goal[-1]:
+            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], start)]), enough)
         if failing.size:
             curve = curve.split(failing, enough)
     return bound
