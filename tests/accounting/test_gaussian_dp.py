@@ -1,5 +1,7 @@
 """The least mu of an account and its regret, against 50 digits, closed forms and brute force over random pairs."""
 
+import itertools
+
 import mpmath
 import numpy as np
 import pytest
@@ -124,7 +126,7 @@ def brute_force_mu(p, q):
     """The least mu of a table by a fine grid between its losses, where its curve is linear in e^epsilon."""
     knots = np.unique(np.append(np.log(p / q), 0.0))
     knots = knots[knots >= 0.0]
-    cells = zip(knots[:-1], knots[1:], strict=True)
+    cells = itertools.pairwise(knots)
     epsilon = np.concatenate([np.linspace(low, high, 2001) for low, high in cells])
     delta = np.maximum(p - np.exp(epsilon)[:, None] * q, 0.0).sum(axis=1)
     used = delta > 1e-13
@@ -181,7 +183,7 @@ def test_compositions_lie_below_their_gaussian_curve(name):
     assert (found <= GaussianPair(mu=mu).log_delta(epsilons) + 1e-7).all()
     assert np.isfinite(mu)
     needed = mu_at(epsilons, found).max()
-    assert needed <= mu * (1 + 1e-6)
+    assert needed <= mu * (1 + 1e-6) <= needed * 1.01
     assert account.mu(1e-3) < account.mu(1e-6) <= mu
     assert account.regret(account.mu(1e-4)) <= 1e-4 * (1 + 1e-4)
     assert account.regret(mu * 1.001) == 0.0
@@ -310,7 +312,7 @@ def test_calibration_to_a_mu():
     assert str(ps.GDP(0.5)) == "GDP(mu=0.5)"
     with pytest.raises(ps.UnreachableTarget, match="no finite mu bounds the tail"):
         ps.DirectPosterior.calibrate(model=ps.BetaBernoulli(6, 12), n=40, target=ps.GDP(0.5))
-    with pytest.raises(ps.UnreachableTarget, match="mechanism is 1; .*without sampling"):
+    with pytest.raises(ps.UnreachableTarget, match=r"mechanism is 1; .*without sampling"):
         ps.Subsampled.calibrate(base=ps.GaussianSum(bounds=(0, 1), noise_std=1), target=ps.GDP(0.5))
     failing = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-8)
     assert "infinity mass of 1e-08 no mu is finite" in str(unreachable(ps.GDP(1), failing, "advice"))

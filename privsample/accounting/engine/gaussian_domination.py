@@ -24,7 +24,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
 _ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
-_MOST_NODES = 20_000  # at this number a search ends with what it has proved
+_REACH = 100.0  # standard deviations of the loss up to which nodes are used if there is a choice
+_MOST_NODES = 20_000
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
 
@@ -51,6 +52,11 @@ class UpperCurve:
     epsilon: FloatArray = field(default_factory=lambda: np.empty(0))
     log_delta: FloatArray = field(default_factory=lambda: np.empty(0))
     is_sharp: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+
+    @property
+    def most_nodes(self) -> int:
+        """Number of nodes at which a search ends with what it has proved."""
+        return _MOST_NODES * self.most_parts // _FIRST
 
     def with_first_nodes(self) -> "UpperCurve":
         """The curve with nodes up to six standard deviations of a Gaussian loss with the same delta at epsilon 0."""
@@ -148,7 +154,7 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
             return False, curve
         last = _range_end(curve, excess, tail.start(mu))
         failing = np.flatnonzero(_fails(curve.epsilon, excess, mu) & (curve.epsilon[:-1] < last))
-        if len(curve.epsilon) > _MOST_NODES:
+        if len(curve.epsilon) > curve.most_nodes:
             break
         if curve.epsilon[-1] < last:
             if not curve.epsilon[-1] < _FAR * mu * (6.0 + mu):
@@ -164,10 +170,12 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
 def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float:
     """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
     low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
-    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 12)]:
+    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 16)]:
         mu = max(low, known) * (1.0 + accuracy)
         if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
             return min(mu, tail.dominating_mu)
+        if regret == 0.0 and not tail.start(mu) <= mu * (_REACH + mu / 2):
+            continue  # a slightly larger mu has a nearer tail
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
             return mu
@@ -195,7 +203,7 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
         rest = float(delta[-1]) if curve.epsilon[-1] < start else 0.0
         bound = min(bound, max(float(upper.max(initial=0.0)), rest))
         failing = np.flatnonzero(upper > goal)
-        if not (failing.size or rest > goal[-1]) or len(curve.epsilon) > _MOST_NODES:
+        if not (failing.size or rest > goal[-1]) or len(curve.epsilon) > curve.most_nodes:
             break
         if rest > goal[-1]:
             curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], start)]), enough)
