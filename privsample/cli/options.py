@@ -35,12 +35,14 @@ OWN = frozenset(
         "list",
         "map",
         "mechanism",
+        "mu",
         "names",
         "order",
         "out",
         "progress",
         "public-data",
         "rdp-epsilon",
+        "regret",
         "report",
         "rho",
         "risk",
@@ -264,6 +266,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="largest success of an attack on one record; needs --baseline",
     )
     group.add_argument("--baseline", type=number, metavar="P", help="success of that attack without the release")
+    group.add_argument("--mu", type=number, metavar="MU", help="mu of Gaussian differential privacy")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
