@@ -16,7 +16,7 @@ from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.pair import delta_below_zero
 from privsample.accounting.loss.rows import CurveRows, Rows
-from privsample.accounting.subsampling.pairs import SubsampledPair, amplified, inner_epsilon
+from privsample.accounting.subsampling.pairs import CurvePair, amplified, inner_epsilon
 
 _ULP = float(np.finfo(np.float64).eps)
 _WEIGHTS = (
@@ -34,7 +34,7 @@ RowCurves = Callable[[Rows, FloatArray], FloatArray]
 
 
 @frozen_value
-class SizeMixturePair(SubsampledPair):
+class SizeMixturePair(CurvePair):
     """A replaced record in a sample whose size is revealed: size i with weight e^log_weights[i]. It is its own reverse.
 
     Given size i the record is sampled with probability rates[i], and `curves` has the base's curve in row i. Sizes
@@ -149,7 +149,7 @@ class SizeMixturePair(SubsampledPair):
             ahead = epsilon * (1 + _NEAR) + _NEAR
             fall = float(-np.diff(approx(np.array([epsilon, ahead])))[0])
             epsilon += max(excess * 1.1, 1e-12) * (ahead - epsilon) / max(fall, 1e-6) * 2.0**attempt
-        return SubsampledPair.least_epsilon(self, log_delta)
+        return CurvePair.least_epsilon(self, log_delta)
 
     def _both_signs(self, curves: RowCurves, epsilon: FloatArray) -> FloatArray:
         """log delta at any real epsilon; for negative epsilon from the identity for a pair that is its own reverse."""
