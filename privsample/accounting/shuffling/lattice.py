@@ -11,10 +11,10 @@ import numpy as np
 from privsample._checks import FloatArray
 
 _ULP = float(np.finfo(np.float64).eps)
-_CELLS = tuple(1 << k for k in range(11, 18))  # sizes of the lattice, of which the first that is fine enough is used
-_TOLERANCE = 1e-8  # accepted relative increase of the mean by the lattice
-_CANDIDATES, _STRETCH = 256, 1.25  # pitches that are tried, and their largest ratio to the smallest one
+_CELLS = tuple(1 << k for k in range(11, 22))  # sizes of the lattice, of which the first that is fine enough is used
+_CANDIDATES, _STRETCH = 2048, 1.5  # pitches that are tried, and their largest ratio to the smallest one
 _BISECTIONS, _WIDENINGS = 40, 60
+_NEGLIGIBLE = -45.0  # log of powers of the transform that are replaced by zero; their sum is added
 _FAR = 34.0  # log of the factor by which folded mass and the tail are below the result
 _SHIFTS = np.geomspace(0.05, 30.0, 24)  # arguments of Chernoff bounds, relative to 1/standard deviation
 
@@ -31,7 +31,7 @@ class Jumps:
         exponents = np.multiply.outer(t, self.values)
         with np.errstate(over="ignore"):
             small = (self.masses * np.expm1(np.minimum(exponents, 1.0))).sum(axis=-1)
-        logs = np.log(np.append(self.masses, max(1.0 - float(self.masses.sum()), 1e-300)))
+        logs = np.log(np.maximum(np.append(self.masses, 1.0 - float(self.masses.sum())), 1e-300))
         padded = np.concatenate([exponents, np.zeros((*exponents.shape[:-1], 1))], axis=-1)
         large = np.logaddexp.reduce(logs + padded, axis=-1)
         return np.where(exponents.max(axis=-1) < 1.0, np.log1p(np.maximum(small, -0.75)), large)
@@ -50,10 +50,11 @@ class Jumps:
         return np.minimum((grown - steps * bounds[:, None]).min(axis=1), 0.0)
 
 
-def log_mean_positive_part(jumps: Jumps, copies: int, *, fine: bool = True) -> float:
+def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float) -> float:
     """log E[(X_1 + ... + X_n)_+] for n independent copies, rounded up; -inf if no value is positive.
 
-    With `fine` False, the smallest lattice is used: a looser upper bound that costs less.
+    The pitch of the lattice is chosen such that it raises the logarithm by a relative `tolerance` at most, if a lattice
+    of the largest size has such a pitch. Every pitch gives an upper bound.
     """
     if not jumps.values.max() > 0.0:
         return -np.inf
@@ -62,9 +63,10 @@ def log_mean_positive_part(jumps: Jumps, copies: int, *, fine: bool = True) -> f
     spread = float(np.sqrt(copies * max((own * jumps.values**2).sum() - (own * jumps.values).sum() ** 2, 0.0)))
     spread = max(spread, 1e-3 * float(jumps.values.max()))
     below, above = _window(jumps, copies, t, spread)
-    for cells in _CELLS if fine else _CELLS[:1]:
+    accepted = tolerance * (1.0 - copies * min(float(jumps.log_mgf(np.array(t))), 0.0))
+    for cells in _CELLS:
         pitch, added = _pitch(jumps.values, own, (below + above) / (cells - 8))
-        if 0.5 * t**2 * copies * added <= _TOLERANCE:
+        if 0.5 * t**2 * copies * added <= accepted:
             break
     return _on_lattice(_split(jumps, pitch), copies, t, (pitch, cells, above, spread))
 
@@ -136,11 +138,13 @@ def _on_lattice(whole: Jumps, copies: int, t: float, grid: tuple[float, int, flo
     for weight, step in zip(weights, steps, strict=True):
         transform += weight * roots[frequencies * step % cells]
     size = np.minimum(np.abs(transform), 1.0)
-    with np.errstate(divide="ignore", under="ignore"):
-        power = np.where(size > 0.0, np.exp(copies * np.log(np.where(size > 0.0, transform, 1.0))), 0.0)
-        decayed = np.where(size > 0.5, np.exp(copies * np.log(np.maximum(size, 0.5))), 0.0)
+    least = float(np.exp(_NEGLIGIBLE / copies))  # smaller values have a negligible power
+    kept = size >= least
+    power = np.zeros(len(frequencies), dtype=np.complex128)
+    power[kept] = np.exp(copies * np.log(transform[kept]))
     error = (len(weights) + 16) * _ULP  # of one value of the transform
-    slack = 2.0 * float(decayed.mean()) * (4 * copies * error + 64 * _ULP) + copies * error * 2.0 ** (2 - copies)
+    mean = 2.0 * float(np.abs(power).sum()) / cells
+    slack = mean * (4 * copies * error / least + 64 * _ULP) + 2.0 * float(np.exp(_NEGLIGIBLE))
     last = min(int(above / pitch) + 1, cells - 2)
     points = np.arange(1, last + 1, dtype=np.float64)
     masses = np.maximum(np.fft.irfft(power, cells)[1 : last + 1], 0.0) + slack
