@@ -52,6 +52,7 @@ from privsample.accounting.stated.losses import LossDistribution as LossDistribu
 from privsample.accounting.stated.losses import LossDistributionAccountant as LossDistributionAccountant
 from privsample.accounting.stated.tables import PairAccountant as PairAccountant
 from privsample.accounting.stated.tradeoff import TradeoffAccountant as TradeoffAccountant
+from privsample.accounting.shuffling.shuffled import ShuffledAccountant as ShuffledAccountant
 from privsample.accounting.statement import privacy_statement as privacy_statement
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant as SubsampledAccountant
 from privsample.accounting.targets import DP as DP
@@ -213,6 +214,7 @@ from privsample.mechanisms.selection.utilities import QuantileUtility as Quantil
 from privsample.mechanisms.selection.utilities import StatedUtility as StatedUtility
 from privsample.mechanisms.selection.utilities import SummedUtility as SummedUtility
 from privsample.mechanisms.selection.utilities import Utility as Utility
+from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.subsampling import Subsampled as Subsampled

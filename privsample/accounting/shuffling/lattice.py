@@ -14,6 +14,8 @@ _ULP = float(np.finfo(np.float64).eps)
 _CELLS = tuple(1 << k for k in range(11, 22))  # sizes of the lattice, of which the first that is fine enough is used
 _CANDIDATES, _STRETCH = 2048, 1.5  # pitches that are tried, and their largest ratio to the smallest one
 _BISECTIONS, _WIDENINGS = 40, 60
+_TINY = -2000.0  # exponent of a Chernoff bound that is not improved
+_LOWEST = -1e15  # lower values, in units of the pitch, are raised to it
 _NEGLIGIBLE = -45.0  # log of powers of the transform that are replaced by zero; their sum is added
 _FAR = 34.0  # log of the factor by which folded mass and the tail are below the result
 _SHIFTS = np.geomspace(0.05, 30.0, 24)  # arguments of Chernoff bounds, relative to 1/standard deviation
@@ -59,11 +61,14 @@ def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float) -> float
     if not jumps.values.max() > 0.0:
         return -np.inf
     t = _tilt(jumps, copies)
+    exponent = copies * float(jumps.log_mgf(np.array(t)))
+    if exponent < _TINY:  # Chernoff's bound: x_+ <= e^(tx) / (e t)
+        return exponent - np.log(t) - 1.0 + 32 * _ULP * (copies + 64.0 + abs(exponent))
     own = jumps.tilted(t)
     spread = float(np.sqrt(copies * max((own * jumps.values**2).sum() - (own * jumps.values).sum() ** 2, 0.0)))
     spread = max(spread, 1e-3 * float(jumps.values.max()))
     below, above = _window(jumps, copies, t, spread)
-    accepted = tolerance * (1.0 - copies * min(float(jumps.log_mgf(np.array(t))), 0.0))
+    accepted = tolerance * (1.0 - min(exponent, 0.0))
     for cells in _CELLS:
         pitch, added = _pitch(jumps.values, own, (below + above) / (cells - 8))
         if 0.5 * t**2 * copies * added <= accepted:
@@ -113,7 +118,7 @@ def _pitch(values: FloatArray, weights: FloatArray, least: float) -> tuple[float
 
 def _split(jumps: Jumps, pitch: float) -> Jumps:
     """Values in units of `pitch`, split between the two whole numbers around them; means are rounded up."""
-    scaled = jumps.values / pitch
+    scaled = np.maximum(jumps.values / pitch, _LOWEST)
     low = np.floor(scaled)
     share = np.minimum(scaled - low + 8 * _ULP * (1.0 + np.abs(scaled)), 1.0)
     points, where = np.unique(np.concatenate([low, low + 1.0]), return_inverse=True)
