@@ -47,12 +47,12 @@ from privsample.accounting.selection.conditional import ConditionalAccountant as
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant as PermuteAndFlipAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant as SelectionAccountant
 from privsample.accounting.sgd import SGDAccountant as SGDAccountant
+from privsample.accounting.shuffling.shuffled import ShuffledAccountant as ShuffledAccountant
 from privsample.accounting.stated.curve import CurveAccountant as CurveAccountant
 from privsample.accounting.stated.losses import LossDistribution as LossDistribution
 from privsample.accounting.stated.losses import LossDistributionAccountant as LossDistributionAccountant
 from privsample.accounting.stated.tables import PairAccountant as PairAccountant
 from privsample.accounting.stated.tradeoff import TradeoffAccountant as TradeoffAccountant
-from privsample.accounting.shuffling.shuffled import ShuffledAccountant as ShuffledAccountant
 from privsample.accounting.statement import privacy_statement as privacy_statement
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant as SubsampledAccountant
 from privsample.accounting.targets import DP as DP
@@ -214,9 +214,9 @@ from privsample.mechanisms.selection.utilities import QuantileUtility as Quantil
 from privsample.mechanisms.selection.utilities import StatedUtility as StatedUtility
 from privsample.mechanisms.selection.utilities import SummedUtility as SummedUtility
 from privsample.mechanisms.selection.utilities import Utility as Utility
-from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
+from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge

@@ -162,11 +162,11 @@ def blanket_pair(first: FloatArray, second: FloatArray, blanket: FloatArray, n: 
     used = (first > 0.0) | (second > 0.0)
     first, second, blanket = first[used], second[used], blanket[used]
     order = np.lexsort([first, second, blanket])
-    columns = [np.ascontiguousarray(column[order]) for column in (first, second, blanket)]
+    first, second, blanket = first[order], second[order], blanket[order]
     kinds = int((blanket > 0.0).sum())
     if special.comb(n + kinds, kinds) <= _MOST_OUTCOMES:
-        return finite_pair(_table(*columns, n, slack))
-    return BlanketPair(first=columns[0], second=columns[1], blanket=columns[2], n=n, slack=slack)
+        return finite_pair(_table(first, second, blanket, n, slack))
+    return BlanketPair(first=first, second=second, blanket=blanket, n=n, slack=slack)
 
 
 def _table(first: FloatArray, second: FloatArray, blanket: FloatArray, n: int, slack: float) -> DiscretePair:

@@ -39,7 +39,7 @@ def _histograms_of_others(rows: FloatArray, persons: int) -> FloatArray:
     """Log masses of the histogram for each multiset of the other persons' records, shape (datasets, histograms)."""
     inputs = len(rows)
     found = np.zeros((1, 1))
-    last = {(): 0}
+    last: dict[tuple[int, ...], int] = {(): 0}
     for size in range(1, persons + 1):
         sets = list(combinations_with_replacement(range(inputs), size))
         before = np.array([last[one[:-1]] for one in sets])

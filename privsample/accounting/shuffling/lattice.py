@@ -11,7 +11,7 @@ import numpy as np
 from privsample._checks import FloatArray
 
 _ULP = float(np.finfo(np.float64).eps)
-_CELLS = tuple(1 << k for k in range(11, 22))  # sizes of the lattice, of which the first that is fine enough is used
+_FEWEST, _MOST = 1 << 11, 1 << 21  # sizes of the lattice
 _CANDIDATES, _STRETCH = 2048, 1.5  # pitches that are tried, and their largest ratio to the smallest one
 _BISECTIONS, _WIDENINGS = 40, 60
 _TINY = -2000.0  # exponent of a Chernoff bound that is not improved
@@ -68,12 +68,18 @@ def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float) -> float
     spread = float(np.sqrt(copies * max((own * jumps.values**2).sum() - (own * jumps.values).sum() ** 2, 0.0)))
     spread = max(spread, 1e-3 * float(jumps.values.max()))
     below, above = _window(jumps, copies, t, spread)
-    accepted = tolerance * (1.0 - min(exponent, 0.0))
-    for cells in _CELLS:
-        pitch, added = _pitch(jumps.values, own, (below + above) / (cells - 8))
-        if 0.5 * t**2 * copies * added <= accepted:
-            break
+    pitch, cells = _grid(jumps.values, own, below + above, tolerance * (1.0 - exponent) / (0.5 * t**2 * copies))
     return _on_lattice(_split(jumps, pitch), copies, t, (pitch, cells, above, spread))
+
+
+def _grid(values: FloatArray, weights: FloatArray, width: float, accepted: float) -> tuple[float, int]:
+    """The pitch and the size of the smallest lattice of this width that adds at most an accepted variance."""
+    cells = _FEWEST
+    while True:
+        pitch, added = _pitch(values, weights, width / (cells - 8))
+        if added <= accepted or cells >= _MOST:
+            return pitch, cells
+        cells *= 2
 
 
 def _tilt(jumps: Jumps, copies: int) -> float:
@@ -123,7 +129,7 @@ def _split(jumps: Jumps, pitch: float) -> Jumps:
     share = np.minimum(scaled - low + 8 * _ULP * (1.0 + np.abs(scaled)), 1.0)
     points, where = np.unique(np.concatenate([low, low + 1.0]), return_inverse=True)
     masses = np.bincount(where, np.concatenate([jumps.masses * (1.0 - share), jumps.masses * share]))
-    return Jumps(points, masses)
+    return Jumps(points, np.asarray(masses, dtype=np.float64))
 
 
 def _on_lattice(whole: Jumps, copies: int, t: float, grid: tuple[float, int, float, float]) -> float:
@@ -154,11 +160,8 @@ def _on_lattice(whole: Jumps, copies: int, t: float, grid: tuple[float, int, flo
     points = np.arange(1, last + 1, dtype=np.float64)
     masses = np.maximum(np.fft.irfft(power, cells)[1 : last + 1], 0.0) + slack
     inside = float((masses * np.exp(-slope * points) * points).sum())
-    end = float(max(last + 1, 2.0 / slope))  # x e^(-slope x) falls beyond 1/slope
     spare = float(whole.tail(copies, slope, np.array([last + 1.0]), spread / pitch)[0])
-    if end > last + 1:
-        beyond = -1.0 - np.log(slope) + spare  # the largest value of x e^(-slope x)
-    else:
-        beyond = np.log(end) - slope * end + spare
+    end = max(last + 1.0, 1.0 / slope)  # x e^(-slope x) falls beyond 1/slope
+    beyond = np.log(end) - slope * end + spare
     found = float(np.logaddexp(np.log(inside), beyond)) + copies * base + np.log(pitch)
     return found + 32 * _ULP * (copies + 64.0 + abs(found))

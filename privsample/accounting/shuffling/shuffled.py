@@ -93,6 +93,7 @@ class ShuffledAccountant(Accountant):
     @property
     def relation(self) -> Relation:  # type: ignore[override]
         """ReplaceOne(n), with the unit of the base."""
+        assert self.n is not None
         return replace(self._local, n=self.n)
 
     @property
@@ -145,6 +146,7 @@ class ShuffledAccountant(Accountant):
 
     def for_sizes(self, low: int, high: int) -> "ShuffledAccountant":
         """The account for the smallest number of persons: more responses reveal less about one of them."""
+        del high
         return replace(self, base=self.base.with_relation(replace(self._local, n=1)), n=max(low, 1))
 
 
