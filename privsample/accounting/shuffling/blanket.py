@@ -18,9 +18,11 @@ from privsample.accounting.subsampling.chorded import ChordedPair
 
 _ULP = float(np.finfo(np.float64).eps)
 _MOST_OUTCOMES = 1 << 14  # pairs with more outcomes are not tabulated
-_MOST_PERSONS = 10**10  # more persons count as so many
+_MOST_PERSONS = 10**9  # more persons count as so many
 _CURVE, _TABLE, _SEARCH = 1e-6, 1e-4, 1e-2  # tolerances of log delta: of the curve, of its table, and of a search
 _CURVE_COST, _COST_OF_ROOT = 2e3, 50.0  # approximate cost of one value: at least, and times the root of n
+_CELLS, _CELLS_FOR_GUIDE = 1024, 1 << 15  # largest size of a lattice: for the curve, times the root of n; otherwise
+_LARGE = 600.0  # delta decreases in epsilon, so that a larger epsilon counts as this one
 _STEPS = 12  # values in the search for an epsilon
 _CLOSE = 1e-9  # relative width at which the search ends
 
@@ -96,16 +98,18 @@ class BlanketPair(ChordedPair):
         """log delta at one epsilon >= 0, rounded up."""
         if epsilon >= self.max_divergence:
             return -np.inf
-        grown = np.exp(epsilon)
+        grown = np.exp(min(epsilon, _LARGE))
         gain = self.first * (1.0 + 2 * self.slack) - grown * self.second * (1.0 - 2 * self.slack)
         covered = self.blanket > 0.0
         seen = float(np.maximum(gain[~covered], 0.0).sum())
         masses = self.blanket[covered] * (1.0 - self.slack)
         persons = min(self.n, _MOST_PERSONS)
         found = -np.inf
+        fine = int(np.clip(np.log2(_CELLS * np.sqrt(persons)), 15, 21))
+        most = 1 << fine if tolerance <= _CURVE else _CELLS_FOR_GUIDE
         if covered.any():
             jumps = Jumps(gain[covered] / masses, masses)
-            found = log_mean_positive_part(jumps, persons, tolerance) - np.log(persons)
+            found = log_mean_positive_part(jumps, persons, tolerance, most) - np.log(persons)
         with np.errstate(divide="ignore"):
             total = float(np.logaddexp(found, np.log(seen)))
         return min(total + 8 * _ULP * (4.0 + abs(max(total, -1e300))), 0.0)
@@ -173,7 +177,8 @@ def _table(first: FloatArray, second: FloatArray, blanket: FloatArray, n: int, s
     """The masses of all numbers of blanket responses, the own one included, that an observer may see."""
     covered = blanket > 0.0
     kinds = int(covered.sum())
-    bars = np.array(list(combinations(range(n + kinds), kinds)), dtype=np.int64).reshape(-1, kinds)
+    placed = list(combinations(range(n + kinds), kinds))
+    bars = np.array(placed, dtype=np.int64).reshape(len(placed), kinds)
     ends = np.concatenate([np.full((len(bars), 1), -1), bars], axis=1)
     counts = np.diff(ends, axis=1) - 1  # the numbers of each outcome; what remains of n is revealed
     counts = counts[counts.sum(axis=1) > 0]

@@ -11,7 +11,7 @@ import numpy as np
 from privsample._checks import FloatArray
 
 _ULP = float(np.finfo(np.float64).eps)
-_FEWEST, _MOST = 1 << 11, 1 << 21  # sizes of the lattice
+_FEWEST = 1 << 11  # smallest size of a lattice
 _CANDIDATES, _STRETCH = 2048, 1.5  # pitches that are tried, and their largest ratio to the smallest one
 _BISECTIONS, _WIDENINGS = 40, 60
 _TINY = -2000.0  # exponent of a Chernoff bound that is not improved
@@ -52,11 +52,11 @@ class Jumps:
         return np.minimum((grown - steps * bounds[:, None]).min(axis=1), 0.0)
 
 
-def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float) -> float:
+def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float, most: int) -> float:
     """log E[(X_1 + ... + X_n)_+] for n independent copies, rounded up; -inf if no value is positive.
 
     The pitch of the lattice is chosen such that it raises the logarithm by a relative `tolerance` at most, if a lattice
-    of the largest size has such a pitch. Every pitch gives an upper bound.
+    of `most` cells has such a pitch. Every pitch gives an upper bound.
     """
     if not jumps.values.max() > 0.0:
         return -np.inf
@@ -68,16 +68,16 @@ def log_mean_positive_part(jumps: Jumps, copies: int, tolerance: float) -> float
     spread = float(np.sqrt(copies * max((own * jumps.values**2).sum() - (own * jumps.values).sum() ** 2, 0.0)))
     spread = max(spread, 1e-3 * float(jumps.values.max()))
     below, above = _window(jumps, copies, t, spread)
-    pitch, cells = _grid(jumps.values, own, below + above, tolerance * (1.0 - exponent) / (0.5 * t**2 * copies))
+    pitch, cells = _grid(jumps.values, own, below + above, tolerance * (1.0 - exponent) / (0.5 * t**2 * copies), most)
     return _on_lattice(_split(jumps, pitch), copies, t, (pitch, cells, above, spread))
 
 
-def _grid(values: FloatArray, weights: FloatArray, width: float, accepted: float) -> tuple[float, int]:
+def _grid(values: FloatArray, weights: FloatArray, width: float, accepted: float, most: int) -> tuple[float, int]:
     """The pitch and the size of the smallest lattice of this width that adds at most an accepted variance."""
     cells = _FEWEST
     while True:
         pitch, added = _pitch(values, weights, width / (cells - 8))
-        if added <= accepted or cells >= _MOST:
+        if added <= accepted or cells >= most:
             return pitch, cells
         cells *= 2
 
@@ -153,9 +153,10 @@ def _on_lattice(whole: Jumps, copies: int, t: float, grid: tuple[float, int, flo
     kept = size >= least
     power = np.zeros(len(frequencies), dtype=np.complex128)
     power[kept] = np.exp(copies * np.log(transform[kept]))
-    error = (len(weights) + 16) * _ULP  # of one value of the transform
-    mean = 2.0 * float(np.abs(power).sum()) / cells
-    slack = mean * (4 * copies * error / least + 64 * _ULP) + 2.0 * float(np.exp(_NEGLIGIBLE))
+    error = (len(weights) + 16) * _ULP  # of one value of the transform; that of its power is n |.|^(n - 1) as large
+    grown = float(np.exp((copies - 1) * np.log(size[kept])).sum())
+    lost = float(np.abs(power).sum()) * (4 * copies + 64) * _ULP
+    slack = 2.0 * ((4 * copies * error * grown + lost) / cells + float(np.exp(_NEGLIGIBLE)))
     last = min(int(above / pitch) + 1, cells - 2)
     points = np.arange(1, last + 1, dtype=np.float64)
     masses = np.maximum(np.fft.irfft(power, cells)[1 : last + 1], 0.0) + slack

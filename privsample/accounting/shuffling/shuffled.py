@@ -10,7 +10,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.alternatives import one_of_pairs
-from privsample.accounting.loss.codes import CodeDistributions, code_distributions_of
+from privsample.accounting.loss.codes import code_distributions_of
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.accounting.shuffling.blanket import blanket_pair
@@ -117,20 +117,14 @@ class ShuffledAccountant(Accountant):
     @cached
     def _exact_pair(self) -> LossPair | None:
         assert self.n is not None
-        known = self._codes
+        known = code_distributions_of(self.base)
         return None if known is None else exact_pair(known, self.n)
 
     @property
-    def _codes(self) -> CodeDistributions | None:
-        """The distributions of one response, if they are known and no response is impossible."""
-        known = code_distributions_of(self.base)
-        return known if known is not None and known.distributions.min() > 0.0 else None
-
-    @property
     def _decomposed(self) -> tuple[LossPair, ...]:
-        """One pair for each pair of records, or one for all, of the decomposition."""
+        """One pair for each ordered pair of records, or one, its own reverse, for all of them."""
         assert self.n is not None
-        known = self._codes
+        known = code_distributions_of(self.base)
         if isinstance(self.base, RandomizedResponseAccountant):
             return (_answers(self.base.log_odds, self.base.categories, self.n),)
         if known is None or len(known.exchanged) > _MOST_PAIRS:
@@ -138,7 +132,8 @@ class ShuffledAccountant(Accountant):
         rows = known.distributions
         slack = _ULP * (rows.shape[1] + 16)
         least = rows.min(axis=0)
-        return tuple(blanket_pair(rows[a], rows[b], least, self.n, slack) for a, b in known.exchanged)
+        both = np.concatenate([known.exchanged, known.exchanged[:, ::-1]])
+        return tuple(blanket_pair(rows[a], rows[b], least, self.n, slack) for a, b in both)
 
     def with_relation(self, relation: Relation) -> Group:
         """The same curves under another relation, which is not validated; the number of persons is unchanged."""
