@@ -10,7 +10,7 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.accounting.curves.conversion import least_epsilon
+from privsample.accounting.curves.conversion import least_epsilon, safe_side
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
 from privsample.accounting.shuffling.lattice import Jumps, log_mean_positive_part
 from privsample.accounting.stated.finite import finite_pair, merged_table
@@ -23,7 +23,7 @@ _CURVE, _TABLE, _SEARCH = 1e-6, 1e-4, 1e-2  # tolerances of log delta: of the cu
 _CURVE_COST, _COST_OF_ROOT = 2e3, 50.0  # approximate cost of one value: at least, and times the root of n
 _CELLS, _CELLS_FOR_GUIDE = 1024, 1 << 15  # largest size of a lattice: for the curve, times the root of n; otherwise
 _LARGE = 600.0  # delta decreases in epsilon, so that a larger epsilon counts as this one
-_STEPS = 12  # values in the search for an epsilon
+_FLOOR, _SHARE = -1e4, 1e-3  # least value in a search for a root; first relative width of its bracket
 _CLOSE = 1e-9  # relative width at which the search ends
 
 
@@ -117,35 +117,24 @@ class BlanketPair(ChordedPair):
     def least_epsilon(self, log_delta: float) -> float:
         """Smallest epsilon at which the curve is found to be at most a given delta.
 
-        The root of the coarser curve, which is larger, is moved by secants of the curve to its root.
+        The root of the coarser curve is near that of the curve, which is found in a bracket that starts there.
         """
+        from scipy.optimize import brentq
 
-        def curve(x: float) -> float:
-            return self._value(x, _CURVE) - log_delta
+        def excess(x: float) -> float:
+            return max(self._value(x, _CURVE) - log_delta, _FLOOR)
 
-        if curve(0.0) <= 0.0:
+        if excess(0.0) <= 0.0:
             return 0.0
-        valid = least_epsilon(self.approx_log_delta, self.approx_log_delta, log_delta)
-        invalid, over = 0.0, curve(0.0)
-        under = curve(valid) if np.isfinite(valid) else 0.0
-        while under > 0.0:  # a smaller pitch may by chance raise the curve more than a larger one
-            invalid, over, valid = valid, under, valid * (1.0 + 1e-6)
-            under = curve(valid)
-        step = 1e-3
-        for _ in range(_STEPS):
-            if not np.isfinite(valid) or valid - invalid <= _CLOSE * valid or np.isneginf(under):
-                break
-            if invalid == 0.0:  # the root is close below: a bracket of growing width
-                tried = valid * (1.0 - step)
-                step *= 8.0
-            else:
-                tried = valid - (valid - invalid) * under / (under - over) * (1.0 - 1e-3)
-            found = curve(tried)
-            if found <= 0.0:
-                valid, under = tried, found
-            else:
-                invalid, over = tried, found
-        return valid
+        high = least_epsilon(self.approx_log_delta, self.approx_log_delta, log_delta)
+        high = safe_side(lambda x: excess(x) <= 0.0, high, upward=True)
+        if not np.isfinite(high):
+            return high
+        low, share = high, _SHARE
+        while excess(low) <= 0.0:
+            low, high, share = low * (1.0 - share), low, min(4.0 * share, 0.5)
+        root = float(brentq(excess, low, high, xtol=1e-300, rtol=_CLOSE))
+        return min(safe_side(lambda x: excess(x) <= 0.0, root, upward=True), high)
 
     def reverse(self) -> "BlanketPair":
         """The pair with exchanged distributions; itself if that has the same outcomes in another order."""
