@@ -48,6 +48,7 @@ from privsample.accounting.selection.conditional import ConditionalAccountant as
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant as PermuteAndFlipAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant as SelectionAccountant
 from privsample.accounting.sgd import SGDAccountant as SGDAccountant
+from privsample.accounting.shuffling.shuffled import ShuffledAccountant as ShuffledAccountant
 from privsample.accounting.stated.curve import CurveAccountant as CurveAccountant
 from privsample.accounting.stated.losses import LossDistribution as LossDistribution
 from privsample.accounting.stated.losses import LossDistributionAccountant as LossDistributionAccountant
@@ -217,6 +218,7 @@ from privsample.mechanisms.selection.utilities import SummedUtility as SummedUti
 from privsample.mechanisms.selection.utilities import Utility as Utility
 from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
+from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge

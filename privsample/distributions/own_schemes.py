@@ -22,6 +22,7 @@ from privsample.distributions.couplings import (
 )
 from privsample.distributions.exact.categorical import Categorical
 from privsample.distributions.schemes import (
+    COUPLINGS,
     Alternatives,
     Conversions,
     Indices,
@@ -188,52 +189,75 @@ class TableSampling(Scheme):
         return Categorical.of_weights(self.probabilities or (1.0,) * len(self.samples))
 
 
-Case = tuple[tuple[int | None, Fraction, Fraction, tuple[tuple[int, Fraction], ...]], ...]
+Weighted = tuple[tuple[int, Fraction], ...]  # distances with their probabilities
+Case = tuple[tuple[int | None, Fraction, Fraction, tuple[Weighted, Weighted]], ...]
 
 
-def _replaced(masses: Masses, place: int, base: Relation) -> tuple[Fraction, tuple[tuple[int, Fraction], ...]]:
-    """The probability that a position is sampled, and the distances of the couplings if its record is replaced."""
+def _replaced(masses: Masses, place: int, base: Relation) -> tuple[Fraction, tuple[Weighted, Weighted]]:
+    """The probability that a position is sampled, and the distances of both couplings if its record is replaced."""
     held = {sample: mass for sample, mass in masses.items() if place in sample}
     if not held:
-        return Fraction(0), ()
+        return Fraction(0), ((), ())
     rest = {sample: mass for sample, mass in masses.items() if place not in sample}
     steps = 2 if isinstance(base, AddRemove) else 1  # under AddRemove a replacement is a removal and an addition
     own, kept = Counter[int](), sum(held.values())
     for sample, mass in held.items():
         own[steps * sample.count(place)] += mass
     between = {d: Fraction(mass, kept) for d, mass in own.items()}
-    found = [between] if not rest else [between, compatible_distances(held, rest, distance_under(base))[0]]
-    return Fraction(kept, kept + sum(rest.values())), tuple(sorted(larger_tails(found).items()))
+    to_common = compatible_distances(held, rest, distance_under(base))[0] if rest else between
+    return Fraction(kept, kept + sum(rest.values())), (_weighted(to_common), _weighted(between))
+
+
+def _weighted(distances: Distances) -> Weighted:
+    return tuple(sorted(distances.items()))
 
 
 def _common_bound(cases: list[Case]) -> Case:
     """One case whose bound is no smaller than those of all: the largest rates and the largest tails for each size.
 
-    The bound increases with the rate, and with the distances in distribution.
+    The bound increases with the distances in distribution, and with the rate if the distances of the second coupling
+    are at least those of the first.
     """
-    return tuple(
-        (
-            size,
-            weight,
-            max(case[at][2] for case in cases),
-            tuple(larger_tails([dict(case[at][3]) for case in cases]).items()),
-        )
-        for at, (size, weight, *_) in enumerate(cases[0])
-    )
+    found = []
+    for at, (size, weight, *_) in enumerate(cases[0]):
+        first, second = ([dict(case[at][3][side]) for case in cases] for side in (0, 1))
+        tails = larger_tails(first), larger_tails([*first, *second])
+        found.append((size, weight, max(case[at][2] for case in cases), (_weighted(tails[0]), _weighted(tails[1]))))
+    return tuple(found)
 
 
 def _as_parts(case: Case, *, sized: bool) -> tuple[SamplingPart, ...]:
+    """The parts of both couplings, or of one if both have equal distances."""
     return tuple(
         SamplingPart(
             rate=float(rate),
             log_weight=float(np.log(float(weight * p))) if weight * p != 1 else 0.0,
             group=None if d == 1 else d,
             sizes=(size, size) if sized and size is not None else None,
+            coupling=coupling,
         )
-        for size, weight, rate, distances in case
+        for size, weight, rate, both in case
+        for coupling, distances in ([(None, both[0])] if both[0] == both[1] else zip(COUPLINGS, both, strict=True))
         for d, p in distances
         if d
     )
+
+
+def merged_couplings(parts: tuple[SamplingPart, ...]) -> tuple[SamplingPart, ...]:
+    """Parts without couplings whose bound is no smaller: of each rate and size, the largest tails of both couplings."""
+    if not any(part.coupling for part in parts):
+        return parts
+    grouped: dict[tuple[float, tuple[int, int] | None], dict[str | None, dict[int, float]]] = {}
+    for part in parts:
+        own = grouped.setdefault((part.rate, part.sizes), {}).setdefault(part.coupling, defaultdict(float))
+        own[part.group or 1] += float(np.exp(part.log_weight))
+    found = []
+    for (rate, sizes), couplings in grouped.items():
+        tails = larger_tails([{d: Fraction(p) for d, p in own.items()} for own in couplings.values()])
+        for d, p in tails.items():
+            weight = min(float(np.log(float(p))), 0.0)
+            found.append(SamplingPart(rate=rate, log_weight=weight, group=None if d == 1 else d, sizes=sizes))
+    return tuple(found)
 
 
 def _checked(given: Mapping[Any, Any], name: str) -> tuple[float, ...]:
@@ -356,6 +380,10 @@ class SampleCoupling:
         return {d: float(p) for d, p in sorted(self._distances(base).items())}
 
     def _distances(self, base: Relation) -> Distances:
+        return larger_tails(self._both_distances(base))
+
+    def _both_distances(self, base: Relation) -> tuple[Distances, Distances]:
+        """The distances of the coupling of ω1 with ω0, and of ω1 with ω1'; both are those of the other if ω0 is 0."""
         _, common, here, there = self._split
         distance, found = distance_under(base), []
         for joint, other in ((self.to_common, common), (self.between, there)):
@@ -367,7 +395,7 @@ class SampleCoupling:
                 found.append(each)
             elif here and other:
                 found.append(compatible_distances(here, other, distance)[0])
-        return larger_tails(found)
+        return (found[0], found[-1]) if found else ({}, {})
 
     @property
     def swapped(self) -> "SampleCoupling":
@@ -397,7 +425,9 @@ class SampleCoupling:
             One for each distance.
         """
         eta = self._split[0]
-        return _as_parts(((None, Fraction(1), eta, tuple(self._distances(base).items())),), sized=False) if eta else ()
+        both = (self._distances(base),) * 2 if self.is_nested else self._both_distances(base)
+        case: Case = ((None, Fraction(1), eta, (_weighted(both[0]), _weighted(both[1]))),)
+        return _as_parts(case, sized=False) if eta else ()
 
 
 class CoupledScheme(Scheme):

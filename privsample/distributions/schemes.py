@@ -13,6 +13,7 @@ from privsample._checks import (
     listed,
     nonnegative_integer,
     number,
+    one_of,
     open_unit_interval,
     positive_integer,
     whole_number,
@@ -23,6 +24,7 @@ from privsample.distributions.count_blocks import count_blocks
 from privsample.distributions.exact.categorical import Categorical
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
+COUPLINGS = ("to_common", "between")  # of the parts of Theorem 2, with the factors 1 - β and β
 _BALLE = "Balle, Barthe and Gaboardi 2018"
 Indices = NDArray[np.int64]
 Conversions = tuple[tuple[Relation, Relation], ...]
@@ -33,7 +35,8 @@ class SamplingPart:
     """One term of the bound that a sampling scheme gives on the privacy curve of the subsampled mechanism.
 
     The parts of a scheme state that δ'(ε') <= Σ weight rate δ(ε), with e^ε' = 1 + rate (e^ε - 1) in each term, where δ
-    is the privacy curve of the base for `group` records (Balle, Barthe and Gaboardi 2018, Theorems 2 and 7).
+    is the privacy curve of the base for `group` records (Balle, Barthe and Gaboardi 2018, Theorems 2 and 7). A term
+    with a `coupling` has one factor more, 1 - β or β, where β = e^(ε' - ε).
 
     Parameters
     ----------
@@ -45,6 +48,9 @@ class SamplingPart:
         Distance of two coupled samples, >= 1: the base's account for groups of this size is used. None is 1.
     sizes : tuple of (int, int), optional
         Smallest and largest size of the samples of this part. None if the base states the size of every sample.
+    coupling : {"to_common", "between"}, optional
+        The coupling that the distance is of: of ω1 with ω0, factor 1 - β, or of ω1 with ω1', factor β. None, the
+        default, if the distances of both are at most `group` with this weight: the factor is 1.
 
     Raises
     ------
@@ -63,6 +69,7 @@ class SamplingPart:
     log_weight: float = 0.0
     group: int | None = None
     sizes: tuple[int, int] | None = None
+    coupling: str | None = None
 
     def __post_init__(self) -> None:
         set_fields(self, rate=open_unit_interval(rate=self.rate), log_weight=number(log_weight=self.log_weight))
@@ -73,6 +80,8 @@ class SamplingPart:
         if self.sizes is not None:
             low, high = (nonnegative_integer(sizes=size) for size in _two(self.sizes))
             set_fields(self, sizes=(low, high))
+        if self.coupling is not None and not one_of(self.coupling, COUPLINGS):
+            raise ValueError(f"coupling must be 'to_common', 'between' or None, got {self.coupling!r}")
 
 
 @frozen_value

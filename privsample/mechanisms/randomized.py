@@ -22,6 +22,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import after_kernels, code_loss, with_innermost, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
+from privsample.mechanisms.frequencies import frequency_errors
 from privsample.mechanisms.neighbours import Draw, Neighbours, describe_records
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
@@ -297,3 +298,21 @@ class RandomizedResponse(Mechanism):
         """
         observed = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
         return (observed - (1 - self._truth_probability) / self.categories) / self._truth_probability
+
+    def frequency_errors(self, release: Release) -> FloatArray:
+        """Standard errors of `frequencies`, from a release. This is post-processing and costs no privacy.
+
+        Parameters
+        ----------
+        release : Release
+            A release of this mechanism.
+
+        Returns
+        -------
+        numpy.ndarray of float
+            Standard errors of the estimates as frequencies of a population from which the records are drawn, shape
+            (categories,). As frequencies of these records, the estimates have smaller errors.
+        """
+        answers = release["answers"].ravel()
+        shares = np.bincount(answers, minlength=self.categories) / answers.size
+        return frequency_errors(self._distributions(self.categories), shares, answers.size)

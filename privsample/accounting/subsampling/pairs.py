@@ -46,7 +46,7 @@ def inner_epsilon(epsilon: FloatArray, rate: Real) -> FloatArray:
     return inner - 6 * _ULP * inner
 
 
-class SubsampledPair(LossPair):
+class CurvePair(LossPair):
     """A dominating pair given by its privacy curves, with the mechanism's Rényi curve as an upper bound."""
 
     __slots__ = ()
@@ -66,7 +66,7 @@ class SubsampledPair(LossPair):
         return renyi_from_curves(curves, self.ceiling, self.max_divergence, self.order_limit, orders)
 
 
-class RescaledPair(SubsampledPair):
+class RescaledPair(CurvePair):
     """A pair whose privacy curve is that of its base at other epsilons, multiplied by factors."""
 
     __slots__ = ()
@@ -204,7 +204,7 @@ class ReplacedRecordPair(RescaledPair):
 
 
 @frozen_value
-class MixturePair(SubsampledPair):
+class MixturePair(CurvePair):
     """Mixture of pairs whose index is revealed, i with weight e^log_weights[i].
 
     The remaining probability mass has zero loss.

@@ -8,15 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import cached, frozen_value
-from privsample.accounting.curves.chord_moments import renyi_from_chords
-from privsample.accounting.curves.chords import CurveChords
+from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import least_epsilon
-from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.pair import delta_below_zero
 from privsample.accounting.loss.rows import CurveRows, Rows
-from privsample.accounting.subsampling.pairs import SubsampledPair, amplified, inner_epsilon
+from privsample.accounting.subsampling.chorded import CHORDS, ChordedPair
+from privsample.accounting.subsampling.pairs import amplified, inner_epsilon
 
 _ULP = float(np.finfo(np.float64).eps)
 _WEIGHTS = (
@@ -26,15 +24,14 @@ _WEIGHTS = (
     -np.inf,
 )  # relative log weights at which the next sizes are evaluated, if still needed
 _NEGLIGIBLE = 25.0  # sizes of total relative weight e^-25 count as if their deltas were 1
-_TABLE_COST, _TABLE_SIZES = 4e6, (400, 2048)  # cost of the table of the curve; its least and largest size
-_INTEGRAL, _CHORDS = 2e3, 50.0  # cost of one value of the Rényi curve in values of the curve, and by chords
+_INTEGRAL = 2e3  # cost of one value of the Rényi curve in values of the curve
 _NEAR, _ATTEMPTS = 1e-4, 8  # relative step for the slope of a curve; steps towards a certified epsilon
 _BLOCK = 1 << 18  # values that are held at once
 RowCurves = Callable[[Rows, FloatArray], FloatArray]
 
 
 @frozen_value
-class SizeMixturePair(SubsampledPair):
+class SizeMixturePair(ChordedPair):
     """A replaced record in a sample whose size is revealed: size i with weight e^log_weights[i]. It is its own reverse.
 
     Given size i the record is sampled with probability rates[i], and `curves` has the base's curve in row i. Sizes
@@ -57,11 +54,6 @@ class SizeMixturePair(SubsampledPair):
         return self.curves.order_limit
 
     @property
-    def is_expensive(self) -> bool:
-        """True: each value is a sum over the sizes."""
-        return True
-
-    @property
     def curve_cost(self) -> float:
         """The cost of one value of each size that is not negligible."""
         return 1.0 + self._likely * self.curves.value_cost
@@ -79,7 +71,7 @@ class SizeMixturePair(SubsampledPair):
     @property
     def renyi_cost(self) -> float:
         """The cost of an integral over the privacy curve, or over its chords."""
-        return _INTEGRAL * (1.0 + self.curve_cost) if self._is_closed else _CHORDS
+        return _INTEGRAL * (1.0 + self.curve_cost) if self._is_closed else CHORDS
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The largest Rényi divergence of all sizes, an upper bound."""
@@ -91,8 +83,7 @@ class SizeMixturePair(SubsampledPair):
         If values are no closed forms, the integral is that of the chords of a table.
         """
         if not self._is_closed:
-            ahead, top = self._chords, self.max_divergence
-            return renyi_from_chords(ahead, ahead, self.ceiling, top, self.order_limit, orders)
+            return ChordedPair.renyi(self, orders)
         known: list[tuple[FloatArray, FloatArray]] = []
 
         def curve(epsilon: FloatArray) -> FloatArray:
@@ -103,26 +94,6 @@ class SizeMixturePair(SubsampledPair):
 
         found = renyi_from_curves((curve, curve), self.ceiling, self.max_divergence, self.order_limit, orders)
         return self.curves.limit_renyi(np.asarray(orders, dtype=np.float64), found)
-
-    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Discretize the chords of a table, whose nodes are dense where the curve decreases."""
-        return discretize_curve(self._chord_curve, self._chord_curve, nodes)
-
-    def approx_discretize(self, nodes: FloatArray) -> FloatArray:
-        """The masses of `discretize`, which are cheap once the table is known."""
-        return self.discretize(nodes)[0]
-
-    def _chord_curve(self, epsilon: FloatArray) -> FloatArray:
-        """log delta by chords, an upper bound at any real epsilon."""
-        e = np.abs(epsilon)
-        above = np.where(e >= self.max_divergence, -np.inf, self._chords(e))
-        return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
-
-    @cached
-    def _chords(self) -> CurveChords:
-        """The table of the privacy curve."""
-        count = int(np.clip(_TABLE_COST / self.curve_cost, *_TABLE_SIZES))
-        return CurveChords.of(self.log_delta, self.max_divergence, count).convex
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log of the weighted sum over the sizes."""
@@ -149,7 +120,7 @@ class SizeMixturePair(SubsampledPair):
             ahead = epsilon * (1 + _NEAR) + _NEAR
             fall = float(-np.diff(approx(np.array([epsilon, ahead])))[0])
             epsilon += max(excess * 1.1, 1e-12) * (ahead - epsilon) / max(fall, 1e-6) * 2.0**attempt
-        return SubsampledPair.least_epsilon(self, log_delta)
+        return ChordedPair.least_epsilon(self, log_delta)
 
     def _both_signs(self, curves: RowCurves, epsilon: FloatArray) -> FloatArray:
         """log delta at any real epsilon; for negative epsilon from the identity for a pair that is its own reverse."""

@@ -14,8 +14,10 @@ from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.subsampling.coupled import CoupledPair, CoupledTerm
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
 from privsample.accounting.subsampling.sizes import SizeMixturePair
+from privsample.distributions.own_schemes import CoupledScheme, merged_couplings
 from privsample.distributions.scheme_checks import checked_conversions, checked_parts
 from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme, unit_of
 from privsample.errors import RelationMismatch
@@ -122,7 +124,10 @@ class SubsampledAccountant(Accountant):
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
         assert self.relation is not None
-        return checked_parts(self.scheme, self.base.relation, self.relation)
+        found = checked_parts(self.scheme, self.base.relation, self.relation)
+        if self._nested or self.base.infinity_mass > 0.0:  # the proof of the infinity mass has one coupling
+            found = tuple(merged_couplings(parts) for parts in found)
+        return found
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
         """Members (account, log weight, rate) of the subsampled curve.
@@ -133,9 +138,24 @@ class SubsampledAccountant(Accountant):
 
     @cached
     def _directions(self) -> Directions:
-        """The dominating pairs of each direction of the relation, one for each worst case."""
+        """The dominating pairs of each direction of the relation, one for each worst case.
+
+        The cases of a scheme that is given by its couplings are one pair: a case is about one order of two datasets.
+        """
+        coupled = isinstance(self.scheme, CoupledScheme) and len(self._alternatives) > 1
+        if not self._nested and (coupled or any(part.coupling for parts in self._alternatives for part in parts)):
+            return ((CoupledPair(cases=tuple(self._terms(parts) for parts in self._alternatives)),),)
         found = [self._pairs(parts) for parts in self._alternatives]
         return tuple(tuple(dict.fromkeys(pairs)) for pairs in zip(*found, strict=True))
+
+    def _terms(self, parts: tuple[SamplingPart, ...]) -> tuple[CoupledTerm, ...]:
+        """The terms of one case, with the pair that dominates both orders of two samples."""
+        both_orders = isinstance(self.base.relation, AddRemove)
+        terms = []
+        for part, (account, weight, rate) in zip(parts, self._members(self.base, parts), strict=True):
+            pair, _ = _direction_pairs(account, len(parts), both_orders=both_orders)
+            terms.append(CoupledTerm(base=pair, rate=rate, log_weight=weight, coupling=part.coupling))
+        return tuple(terms)
 
     def _pairs(self, parts: tuple[SamplingPart, ...]) -> tuple[LossPair, ...]:
         """The dominating pair of each direction in one worst case."""

@@ -1,0 +1,1 @@
+"""Accounts of local responses that a shuffler collects."""

@@ -1,0 +1,1 @@
+"""Local responses that a shuffler collects."""
