@@ -85,8 +85,8 @@ def check_canaries(canaries: CanarySet, substitutes: CanarySet | None) -> None:
     for index, key in enumerate(keys):
         if key in seen:
             raise ValueError(
-                f"canaries must differ from each other, got canary {seen[key]} again as canary {index}: nobody can tell "
-                "which of two equal ones was included; leave one of them out"
+                f"canaries must differ from each other, got canary {seen[key]} again as canary {index}: a "
+                "score cannot tell which of the two was included; leave one of them out"
             )
         seen[key] = index
     if substitutes is None:

@@ -13,7 +13,7 @@ from privsample.simulations.audit.canaries import CanarySet, canary_set, check_c
 from privsample.simulations.audit.canary_scores import CanaryScore, default_scores, score_canaries
 from privsample.simulations.audit.one_run_bounds import critical_count
 from privsample.simulations.audit.one_run_claims import claim_of
-from privsample.simulations.audit.one_run_plan import OneRunPlan
+from privsample.simulations.audit.one_run_plan import draw_plan
 from privsample.simulations.audit.one_run_verdict import OneRunVerdict, checked_counts
 
 Trainer = Callable[[Any, np.random.Generator], Any]
@@ -117,9 +117,11 @@ def audit_one_run(
         function("result", "canary", score=score)
     elif members.targets is None:
         raise TypeError("score must be given for canaries without targets: a function of (result, canary)")
+    if members.targets is None and hasattr(train, "fit"):
+        raise TypeError("canaries must be a tuple (rows, targets) for an estimator, which is fitted to them")
     claimed = own_claim(members) if claim is None else claim
     _check_relation(claimed, others is not None)
-    plan = OneRunPlan.draw(claim=claimed, canaries=len(members), guesses=guesses, level=level, rng=source)
+    plan = draw_plan(claimed, len(members), guesses, level, source, stacklevel=3)
     result = run(members.chosen(plan.included, others), source.spawn(1)[0])
     scores = (
         default_scores(result, members, others)
@@ -180,8 +182,6 @@ def _trainer(train: Any) -> tuple[Trainer, Callable[[CanarySet], Accountant]]:
     from sklearn.base import clone
 
     def run(records: Any, rng: np.random.Generator) -> Any:
-        if not isinstance(records, tuple):
-            raise TypeError("canaries must be a tuple (rows, targets) for an estimator")
         given = {"rng": rng} if "rng" in signature(train.fit).parameters else {}
         return clone(train).fit(*records, **given)
 
@@ -211,8 +211,8 @@ def _check_relation(claim: Any, replaced: bool) -> None:
         )
     if isinstance(relation, AddRemove) and replaced:
         raise ValueError(
-            f"substitutes must be left out: the claim is for {relation.description}, and replacing a record is two such "
-            "changes; or give claim.to(ReplaceOne(n=...))"
+            f"substitutes must be left out: the claim is for {relation.description}, and replacing a record is two of "
+            "these changes; or give claim.to(ReplaceOne(n=...))"
         )
     if not isinstance(relation, ReplaceOne | AddRemove):
         raise ValueError(f"claim must be under AddRemove or ReplaceOne, got {relation.description}")

@@ -51,7 +51,10 @@ def _binomial_tail(right: int, guesses: int, epsilon: float) -> float:
 
 
 def p_value(right: int, guesses: int, canaries: int, level: float, claim: OneRunClaim) -> float:
-    """The least level at which `right` right guesses refute the claim, rounded up; at most `level` iff they do there."""
+    """The least level at which `right` right guesses refute the claim, rounded up.
+
+    It is at most `level` if and only if they refute it at `level`.
+    """
     at_level = refutes(right, guesses, canaries, level, claim)
     low, high = (LEAST_P_VALUE, level) if at_level else (level, 1.0)
     if at_level and refutes(right, guesses, canaries, LEAST_P_VALUE, claim):

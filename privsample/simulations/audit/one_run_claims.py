@@ -140,7 +140,7 @@ def wrong_mass_of_points(epsilons: FloatArray, deltas: FloatArray) -> WrongMass:
 
 
 def _upper_envelope(slopes: list[float], offsets: list[float]) -> tuple[list[int], list[float]]:
-    """Which of the lines slope r - offset, by non-decreasing slope, are the largest somewhere, and where they change."""
+    """Which of the lines slope r - offset, by non-decreasing slope, are the largest somewhere, and their corners."""
     kept: list[int] = []
     corners: list[float] = []
     for k, (slope, offset) in enumerate(zip(slopes, offsets, strict=True)):

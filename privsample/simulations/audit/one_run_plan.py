@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, generator, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.errors import TooFewGuessesWarning
-from privsample.simulations.audit.one_run_bounds import critical_count, least_guesses
+from privsample.simulations.audit.one_run_bounds import least_guesses, refutes
 from privsample.simulations.audit.one_run_claims import claim_of
 from privsample.simulations.audit.one_run_verdict import (
     OneRunVerdict,
@@ -85,7 +85,7 @@ class OneRunPlan:
         guesses: int,
         level: float = 0.05,
         rng: np.random.Generator | None = None,
-    ) -> Self:
+    ) -> "OneRunPlan":
         """Toss a fair coin for each canary.
 
         Parameters
@@ -116,24 +116,7 @@ class OneRunPlan:
         TooFewGuessesWarning
             If even right guesses alone could not refute the claim; the warning states the least number that could.
         """
-        checked = checked_counts(canaries, guesses, level)
-        coins = generator(rng).random(checked["canaries"]) < 0.5
-        plan = cls(claim=claim, guesses=checked["guesses"], included=coins, level=checked["level"])
-        plan.warn_if_powerless(stacklevel=2)
-        return plan
-
-    def warn_if_powerless(self, *, stacklevel: int = 1) -> None:
-        """Warn with TooFewGuessesWarning if `guesses` right guesses would not refute the claim.
-
-        Parameters
-        ----------
-        stacklevel : int, default 1
-            As for `warnings.warn`, counted from the caller.
-        """
-        tested, many = claim_of(self.claim), len(self.included)
-        if critical_count(self.guesses, many, self.level, tested) is None:
-            advice = too_few_guesses(self.guesses, least_guesses(many, self.level, tested))
-            warnings.warn(advice, TooFewGuessesWarning, stacklevel=stacklevel + 1)
+        return draw_plan(claim, canaries, guesses, level, generator(rng), stacklevel=3)
 
     def verdict(self, scores: Any) -> OneRunVerdict:
         """Guess from the scores of all canaries, and count the right guesses.
@@ -208,6 +191,19 @@ class OneRunPlan:
         """
         loaded: Self = load_value(cls, path)
         return loaded
+
+
+def draw_plan(
+    claim: Any, canaries: Any, guesses: Any, level: Any, rng: np.random.Generator, *, stacklevel: int
+) -> OneRunPlan:
+    """Toss a fair coin for each canary. Warns, at this stack level, if all guesses right would not refute the claim."""
+    checked, tested = checked_counts(canaries, guesses, level), claim_of(claim)
+    many, some, risk = checked["canaries"], checked["guesses"], checked["level"]
+    plan = OneRunPlan(claim=claim, guesses=some, included=rng.random(many) < 0.5, level=risk)
+    if not refutes(some, some, many, risk, tested):
+        advice = too_few_guesses(some, least_guesses(many, risk, tested))
+        warnings.warn(advice, TooFewGuessesWarning, stacklevel=stacklevel)
+    return plan
 
 
 def _right_guesses(scores: FloatArray, included: NDArray[np.bool_], guesses: int) -> int:

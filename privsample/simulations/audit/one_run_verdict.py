@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_CANARIES = 10_000_000
-_PLOTTED = 25  # numbers of guesses at which the plot shows the largest allowed number of right ones
+_PLOTTED = 40  # numbers of guesses at which the plot shows the largest allowed number of right ones
 
 
 @frozen_value
@@ -140,8 +140,9 @@ class OneRunVerdict(AuditVerdict, Memo):
             shown = f"at most {small(LEAST_P_VALUE)}" if self.p_value <= LEAST_P_VALUE else f"{self.p_value:.2g}"
             return (
                 f"VIOLATED: {basis}; {self.critical:,} are enough to refute the claim (p = {shown}). If the claim is "
-                f"true, the verdict is VIOLATED with probability at most {small(self.level)}. The training run has mu "
-                f"of at least {_down(self.mu)}, and epsilon of at least {_down(self.epsilon_at(0.0))} at delta = 0."
+                f"true, the verdict is VIOLATED with probability at most {small(self.level)}. Lower bounds for the "
+                f"training run: mu is at least {_down(self.mu)}, and epsilon at delta = 0 at least "
+                f"{_down(self.epsilon_at(0.0))}; the test uses the whole claimed curve and can be stronger than either."
             )
         return (
             f"CONSISTENT: {basis}; {self._power} (p = {self.p_value:.2g}, level {small(self.level)}). This does not "
@@ -240,7 +241,7 @@ class OneRunVerdict(AuditVerdict, Memo):
 
 
 def checked_counts(canaries: Any, guesses: Any, level: Any) -> dict[str, Any]:
-    """Check the numbers of canaries and guesses and the level, and return them by name. Raises TypeError, ValueError."""
+    """Check the numbers of canaries and guesses and the level, and return them. Raises TypeError, ValueError."""
     many, some = positive_integer(canaries=canaries), positive_integer(guesses=guesses)
     if not many <= MOST_CANARIES:
         raise ValueError(f"canaries must be at most {MOST_CANARIES:,}, got {many:,}")
