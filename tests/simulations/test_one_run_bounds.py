@@ -1,6 +1,6 @@
 """The bounds behind one-run audits: published numbers, exact sizes, enumeration of every law, and directed rounding."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -179,11 +179,12 @@ def test_no_guesser_of_any_output_exceeds_the_bound(guesses):
     named = np.array([g for g in product((-1, 0, 1), repeat=canaries) if np.abs(g).sum() == guesses])
     right = ((named[:, None, :] == 1) & (coins == 1)) | ((named[:, None, :] == -1) & (coins == 0))
     counts = right.sum(axis=2)  # of each way to guess, under each outcome of the coins
-    curve = lambda e: max(  # noqa: E731 - the exact privacy curve of adding or removing one canary
-        np.maximum(one - np.exp(e) * other, 0).sum()
-        for row, following in zip(table, table[1:], strict=False)
-        for one, other in ((row, following), (following, row))
-    )
+
+    def curve(epsilon):
+        """The exact privacy curve of adding or removing one canary."""
+        neighbours = [pair for one in pairwise(table) for pair in (one, one[::-1])]
+        return max(np.maximum(first - np.exp(epsilon) * second, 0).sum() for first, second in neighbours)
+
     for least in range(1, guesses + 1):
         largest = ((counts >= least).astype(float) @ joint).max(axis=0).sum()  # the best guess at each output
         assert largest <= p_value(least, guesses, canaries, 0.05, claim_of(curve)) + 1e-12

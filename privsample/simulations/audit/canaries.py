@@ -23,6 +23,14 @@ class CanarySet:
     def __len__(self) -> int:
         return len(self.records)
 
+    @property
+    def form(self) -> str:
+        """How many records there are, and how they are given."""
+        if not isinstance(self.records, np.ndarray):
+            return f"a list of {len(self.records):,}"
+        rows = f"an array of shape {self.records.shape}"
+        return rows if self.targets is None else f"rows and targets, {rows}"
+
     def canary(self, index: int) -> Any:
         """One canary: a record, or a pair (row, target)."""
         return self.records[index] if self.targets is None else (self.records[index], self.targets[index])
@@ -91,15 +99,11 @@ def check_canaries(canaries: CanarySet, substitutes: CanarySet | None) -> None:
         seen[key] = index
     if substitutes is None:
         return
-    if len(substitutes) != len(canaries) or (substitutes.targets is None) != (canaries.targets is None):
+    if substitutes.form != canaries.form:
         raise ValueError(
-            f"substitutes must hold one record for each canary, in the same form, got {len(substitutes):,} for "
-            f"{len(canaries):,} canaries"
+            f"substitutes must be given in the form of the canaries, one for each: {canaries.form}, got "
+            f"{substitutes.form}"
         )
-    if np.shape(substitutes.canary(0)[0] if canaries.targets is not None else 0) != np.shape(
-        canaries.canary(0)[0] if canaries.targets is not None else 0
-    ):
-        raise ValueError("substitutes must have rows of the length of those of the canaries")
     for index, (own, other) in enumerate(zip(keys, substitutes.keys(), strict=True)):
         if own == other:
             raise ValueError(

@@ -13,7 +13,7 @@ from privsample.simulations.audit.canaries import CanarySet
 
 CanaryScore = Callable[[Any, Any], float]
 
-_BLOCK = 64  # canaries that one job scores
+_BLOCK = 256  # canaries that one job scores; each job is sent the result
 
 
 def score_canaries(score: CanaryScore, result: Any, canaries: CanarySet, *, progress: bool) -> FloatArray:

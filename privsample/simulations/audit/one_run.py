@@ -111,8 +111,8 @@ def audit_one_run(
     run, own_claim = _trainer(train)
     members = canary_set(canaries=canaries)
     others = None if substitutes is None else canary_set(substitutes=substitutes)
-    checked_counts(len(members), guesses, level)
     check_canaries(members, others)
+    checked_counts(len(members), guesses, level)
     if score is not None:
         function("result", "canary", score=score)
     elif members.targets is None:

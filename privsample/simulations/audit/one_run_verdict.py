@@ -14,6 +14,7 @@ from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.mechanisms.files import writable, write_whole
 from privsample.plots.html import card
 from privsample.plots.one_run import plot_right_guesses
+from privsample.simulations.audit.claim_verdict import ClaimVerdict
 from privsample.simulations.audit.one_run_bounds import (
     LEAST_P_VALUE,
     critical_count,
@@ -23,7 +24,6 @@ from privsample.simulations.audit.one_run_bounds import (
     p_value,
 )
 from privsample.simulations.audit.one_run_claims import OneRunClaim, claim_of
-from privsample.simulations.audit.outcome import AuditVerdict
 from privsample.simulations.report.statements import small
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _PLOTTED = 40  # numbers of guesses at which the plot shows the largest allowed 
 
 
 @frozen_value
-class OneRunVerdict(AuditVerdict, Memo):
+class OneRunVerdict(ClaimVerdict, Memo):
     """Result of a one-run audit: the claim is VIOLATED, or the guesses are CONSISTENT with it.
 
     `audit_one_run` and `OneRunPlan.verdict` return verdicts. Everything else follows from the five fields. The whole

@@ -10,7 +10,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.plots.curves import plot_audit_bounds
 from privsample.plots.html import card, lines_picture, text_or_empty
 from privsample.plots.style import DELTA, EPSILON
-from privsample.simulations.audit.outcome import AuditVerdict
+from privsample.simulations.audit.claim_verdict import ClaimVerdict
 from privsample.simulations.report.statements import small
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MANY = 1e9  # above this number of draws no value of `samples` is suggested
 
 
 @frozen_value
-class Verdict(AuditVerdict):
+class Verdict(ClaimVerdict):
     """Result of an audit: the claim is VIOLATED, or the draws are CONSISTENT with it.
 
     `audit` returns verdicts. One event is tested on held-out draws. All lower and upper bounds hold simultaneously with
