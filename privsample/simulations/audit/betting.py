@@ -2,8 +2,8 @@
 
 A bet has an event, an epsilon, a direction and a size. For a pair of draws (X, Y) it multiplies its wealth by
 1 + size (1{X in event} - e^epsilon 1{Y in event} - delta), whose mean is at most 1 if the claim is true and the bet was
-chosen before the pair. Only the four outcomes of an event matter, so the wealth against any scaled claim is a function of
-their counts.
+chosen before the pair. In the other direction X and Y change places; a bet in both directions has the mean of both
+terms. Only the outcomes of the events matter, so the wealth against any scaled claim is a function of their counts.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 
-# Shape (pairs, families, epsilons): 8 · 1{X in A} + 4 · 1{Y in A} + 2 · 1{Y in B} + 1{X in B}, where A and B are the events
+# Shape (pairs, families, epsilons): 8 1{X in A} + 4 1{Y in A} + 2 1{Y in B} + 1{X in B}, where A and B are the events
 # that should be likelier under the first and under the second distribution.
 Outcomes = NDArray[np.uint8]
 
 SIZES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.7])  # as parts of the largest permitted bet, 1 / (e^epsilon + delta)
-# Scales of the claimed epsilons, in the order in which they are refuted; 1 is the claim itself.
-SCALES = np.concatenate(
-    [np.arange(50) / 50.0, 1.0 + np.arange(100) / 100.0, 2.0 * 1.05 ** np.arange(1 + int(np.log(50.0) / np.log(1.05)))]
-)
+# Scales of the claimed epsilons, in the order in which they are refuted, from 0 to 100; 1 is the claim itself.
+SCALES = np.concatenate([np.arange(50) / 50.0, 1.0 + np.arange(100) / 100.0, 2.0 * 1.05 ** np.arange(81)])
 OUTCOMES = 16
-_LEADER = 0.5  # share of the bet that looks best on the past
+_LEADER = 0.2  # share of the bet that looks best on the past
 _ARRAYS = ("counts", "leader_counts", "point_at")
 _NUMBERS = 1 << 20  # wealths that are held at once
 

@@ -45,4 +45,15 @@ class ClaimVerdict(ABC):
 
     @abstractmethod
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the evidence, on given axes or on those of a new figure."""
+        """Plot the evidence.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """

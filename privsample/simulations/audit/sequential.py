@@ -1,8 +1,8 @@
 """Sequential audits: pairs of draws are made until the claim is refuted, and may be looked at after every pair.
 
-Events and the leading bet are chosen anew after 32 (128 if a score is learned), 64, 128, ... pairs, on these pairs only.
-Each batch of pairs has its own generator, which follows from the seed and the number of pairs before it, so that an audit
-that was interrupted continues exactly as if it had not been (docs/notes/sequential_audit.md).
+Events and the leading bet are chosen anew after 32 (128 if a score is learned), 64, 128, ... pairs, on these pairs
+only. Each batch of pairs has its own generator, which follows from the seed and the number of pairs before it, so that
+an audit that was interrupted continues exactly as if it had not been (docs/notes/sequential_audit.md).
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,6 @@ import numpy as np
 
 from privsample._checks import FloatArray, check_memory
 from privsample._progress import progress_bar
-from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.betting import Wealth
 from privsample.simulations.audit.betting_events import (
     Events,
@@ -91,7 +90,7 @@ class _Run:
             "wealth": self.wealth.to_document(),
         }
         self.file.write(document, batch, oldest)
-        if self.pairs == self._refit_time() and not self.wealth.violated and self.pairs < self.task.samples:
+        if self.pairs == self._refit_time() and self.pairs < self.task.samples:
             self.events = self._fitted()
         return True
 

@@ -1,7 +1,7 @@
 """The file of a sequential audit: one SQLite database, locked while the audit runs, and written after every batch.
 
-A batch of draws and the wealth after it are committed together or not at all, so that an interrupted audit goes on where
-the last batch ended. What the file belongs to is checked before anything is written.
+A batch of draws and the wealth after it are committed together or not at all, so that an interrupted audit goes on
+where the last batch ended. What the file belongs to is checked before anything is written.
 """
 
 import json

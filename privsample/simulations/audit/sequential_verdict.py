@@ -133,18 +133,18 @@ class SequentialVerdict(ClaimVerdict):
         """The verdict as text, with the number of draws, the datasets and the bounds."""
         draws = f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets"
         start = f"{self.outcome}: the audit made {draws} ({self.pair}) and bet against the claim after each of them"
-        valid = "however often the audit is looked at"
+        level = f"with probability at most {small(self.level)}, however often the audit is looked at"
+        largest = 1.0 / self.p_value if self.p_value > 0.0 else np.inf
         if self.violated:
             return (
-                f"{start}. The wealth of the bets became {1.0 / self.p_value:.3g} times what it was (p = "
-                f"{self.p_value:.2g}). If the claim is true, this happens with probability at most {small(self.level)}, "
-                f"{valid}.{self._bounds}"
+                f"{start}. The wealth of the bets became {largest:.3g} times what it was (p = {self.p_value:.2g}). If "
+                f"the claim is true, the verdict is VIOLATED {level}.{self._bounds}"
             )
         more = "" if self.samples >= self.maximum else f" The audit continues up to {self.maximum:,} draws."
         return (
-            f"{start}. The wealth of the bets never exceeded {1.0 / self.p_value:.3g} times what it was; "
-            f"{1.0 / self.level:.3g} times would refute the claim ({valid}, a true claim is refuted with probability at "
-            f"most {small(self.level)}). This does not prove the claim.{more}{self._bounds}"
+            f"{start}. The wealth of the bets was at most {largest:.3g} times what it was at the start; it refutes the "
+            f"claim at {1.0 / self.level:.3g} times, which a true claim allows {level}. This does not prove the claim."
+            f"{more}{self._bounds}"
         )
 
     def __repr__(self) -> str:
