@@ -211,8 +211,8 @@ class SequentialVerdict(ClaimVerdict):
         """Sentences with the bounds; empty if they are 0."""
         found = ""
         if self.scale > 0.0:
-            found += f" The claimed epsilons would have to be multiplied by at least {self.scale:.4g} to be true."
-        if self.empirical_epsilon > 0.0:
+            found += f" The claimed epsilons would have to be multiplied by more than {self.scale:.4g} to be true."
+        if self.empirical_epsilon > (self.claimed_epsilon if self.violated else 0.0):
             found += (
                 f" Empirical epsilon: at delta = {self.empirical_delta:.4g}, epsilon is at least "
                 f"{self.empirical_epsilon:.4g}; {self.claimed_epsilon:.4g} is claimed."
