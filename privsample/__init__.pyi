@@ -227,6 +227,7 @@ from privsample.simulations.audit.one_run import critical_guesses as critical_gu
 from privsample.simulations.audit.one_run_plan import OneRunPlan as OneRunPlan
 from privsample.simulations.audit.one_run_verdict import OneRunVerdict as OneRunVerdict
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs
+from privsample.simulations.audit.sequential_verdict import SequentialVerdict as SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict as Verdict
 from privsample.simulations.experiments.compare import compare as compare
 from privsample.simulations.experiments.compare_mechanisms import compare_mechanisms as compare_mechanisms

@@ -45,7 +45,9 @@ OWN = frozenset(
         "samples",
         "seed",
         "separator",
+        "sequential",
         "simulations",
+        "state",
         "mutant",
         "twin",
     ]

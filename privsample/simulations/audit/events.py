@@ -79,6 +79,15 @@ def most_informative_events(
     return [Event(threshold=float(thresholds[row]), swapped=swapped) for row in rows]
 
 
+def strongest_thresholds(
+    first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray, swapped: bool
+) -> FloatArray:
+    """Return for each epsilon the threshold whose event exceeds the claim by the most standard errors."""
+    thresholds = _cuts(first, second)
+    excess, error = _table(first, second, np.exp(epsilons), thresholds, swapped)
+    return thresholds[np.argmax((excess - claims) / error, axis=0)]
+
+
 def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return thresholds at quantiles of the scores and halfway between them; any atom can be in or out of the event."""
     values = np.unique(np.quantile(np.concatenate([first, second]), _SHARES))
