@@ -32,7 +32,7 @@ DESCRIPTION = """\
 Draw from two neighbouring datasets, the worst pair that is known for the mechanism, and try to refute the privacy
 guarantee that the mechanism claims. An audit can refute a claim; it cannot prove one. No file is read. NAME is the
 name of an example; --mechanism audits a mechanism with the given options. To audit your own function, call
-privsample.audit in Python."""
+privsample.audit in Python; for a training procedure that cannot be repeated, privsample.audit_one_run."""
 EXAMPLE = """\
 example:
   privsample audit laplace beta-posterior
