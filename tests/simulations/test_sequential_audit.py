@@ -172,10 +172,8 @@ def test_bounds_hold_at_every_time_and_approach_the_truth(rng, alpha):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["laplace-sum", "randomized-response", "beta-posterior", "noisy-statistics"])
+@pytest.mark.parametrize("name", ["exponential", "concentrated-posterior", "one-bit"])
 def test_examples_of_mechanisms_stand_and_their_mutants_fall(name, rng, alpha):
-    if name not in catalogue():
-        name = next(iter(catalogue()))
     example = catalogue()[name]
     honest = audit_example(example, samples=300, rng=rng, level=alpha, sequential=True)
     assert not honest.violated, honest.statement
@@ -193,7 +191,7 @@ def test_the_bits_of_floating_point_noise_are_found_and_those_of_exact_noise_sta
 
 @pytest.mark.statistical
 def test_functions_with_several_numbers_and_several_pairs_of_datasets(rng, alpha):
-    pairs = [(np.zeros(3), np.zeros(3) + [1, 0, 0]), (np.zeros(3), np.zeros(3) + [0, 0, 1])]
+    pairs = [(np.zeros(3), np.array([1.0, 0, 0])), (np.zeros(3), np.array([0, 0, 1.0]))]
 
     def broken(data, rng):
         return data.cumsum()[1:] + rng.laplace(0.0, [5.0, 0.4])
@@ -394,7 +392,8 @@ def test_a_claim_of_nothing_revealed_has_no_scale():
     )
     assert verdict.violated
     assert verdict.scale == 0.0
-    assert verdict.empirical_epsilon > verdict.claimed_epsilon == 0.0
+    assert verdict.empirical_epsilon >= verdict.claimed_epsilon == 0.0
+    assert verdict.empirical_delta == 0.1
 
 
 def test_pictures_show_the_line_and_the_interval():

@@ -9,13 +9,15 @@ from privsample._checks import FloatArray
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.betting import Leader, Outcomes, Wealth
 from privsample.simulations.audit.bits import learn_bit_scores
-from privsample.simulations.audit.events import strongest_thresholds
+from privsample.simulations.audit.events import steepest_thresholds, strongest_thresholds
 from privsample.simulations.audit.scores import Score, learn_scores, score_values
 from privsample.simulations.audit.task import AuditTask
 
 Rows = tuple[FloatArray, FloatArray]  # past draws of the two distributions, shape (pairs, width) each
 
 _LEARNING = 0.6  # share of the past that learns scores; the rest chooses thresholds
+_KINDS = 3  # thresholds at the claimed epsilons, and those that test the claims and bound epsilon best
+_DIRECTIONS = (False, True)
 _SCORES = 2  # scores that are learned if the density ratio is not known
 
 
@@ -49,8 +51,8 @@ def read_rows(task: AuditTask, case: Neighbours, outputs: FloatArray) -> FloatAr
 
 
 def count_families(task: AuditTask, case: Neighbours) -> int:
-    """Return the number of families: each score with the claimed epsilons as thresholds, and with chosen ones."""
-    return 2 if _is_known(task, case) else 2 * _SCORES
+    """Return the number of families: three for each score, which differ in how thresholds are chosen."""
+    return _KINDS * (1 if _is_known(task, case) else _SCORES)
 
 
 def first_events(task: AuditTask, case: Neighbours) -> Events | None:
@@ -58,7 +60,7 @@ def first_events(task: AuditTask, case: Neighbours) -> Events | None:
     if not _is_known(task, case):
         return None
     fixed = _fixed_thresholds(task.epsilons)
-    return Events(scores=(_only_column, _only_column), thresholds=np.stack([fixed, fixed], axis=1))
+    return Events(scores=_each_thrice([_only_column]), thresholds=np.stack([fixed] * _KINDS, axis=1))
 
 
 def fit_events(task: AuditTask, case: Neighbours, past: Rows, wealth: Wealth) -> Events:
@@ -69,18 +71,23 @@ def fit_events(task: AuditTask, case: Neighbours, past: Rows, wealth: Wealth) ->
     choosing = (past[0][teaching:], past[1][teaching:])
     families = []
     for score in scores:
-        values = [score_values(score, rows) for rows in choosing]
-        chosen = [
-            strongest_thresholds(values[0], values[1], task.epsilons, task.claims, swapped) for swapped in (False, True)
+        first, second = (score_values(score, rows) for rows in choosing)
+        strongest = [
+            strongest_thresholds(first, second, task.epsilons, task.claims, swapped) for swapped in _DIRECTIONS
         ]
-        families += [_fixed_thresholds(task.epsilons), np.array(chosen)]
-    events = Events(scores=tuple(np.repeat(np.array(scores), 2)), thresholds=np.stack(families, axis=1))
+        steepest = [steepest_thresholds(first, second, task.claims, swapped) for swapped in _DIRECTIONS]
+        families += [_fixed_thresholds(task.epsilons), np.array(strongest), np.array(steepest)]
+    events = Events(scores=_each_thrice(scores), thresholds=np.stack(families, axis=1))
     leader = wealth.best_leader(events.outcomes(*choosing))
     return Events(scores=events.scores, thresholds=events.thresholds, leader=leader)
 
 
 def _learn(task: AuditTask, case: Neighbours, past: Rows) -> Sequence[Score]:
     return learn_bit_scores(task, case, past, _SCORES) if task.view == "bits" else learn_scores(*past)
+
+
+def _each_thrice(scores: Sequence[Score]) -> tuple[Score, ...]:
+    return tuple(score for score in scores for _ in range(_KINDS))
 
 
 def _is_known(task: AuditTask, case: Neighbours) -> bool:

@@ -4,6 +4,7 @@ A batch of draws and the wealth after it are committed together or not at all, s
 where the last batch ended. What the file belongs to is checked before anything is written.
 """
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from privsample._checks import FloatArray
 
 APPLICATION, FORMAT = 0x70725361, 1  # "prSa"
 _TABLES = """
-    CREATE TABLE document (text TEXT NOT NULL);
+    CREATE TABLE document (text TEXT NOT NULL, digest TEXT NOT NULL);
     CREATE TABLE draws (first_pair INTEGER PRIMARY KEY, width INTEGER NOT NULL, x BLOB NOT NULL, y BLOB NOT NULL);
 """
 _UNCHANGED = "the file was not changed"
@@ -60,7 +61,8 @@ class StateFile:
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN EXCLUSIVE")
             self._connection.execute("DELETE FROM document")
-            self._connection.execute("INSERT INTO document VALUES (?)", (json.dumps(document),))
+            text = json.dumps(document)
+            self._connection.execute("INSERT INTO document VALUES (?, ?)", (text, _digest(text)))
             self._connection.execute("DELETE FROM draws WHERE first_pair < ?", (oldest,))
             if batch is not None:
                 at, *both = batch
@@ -82,8 +84,18 @@ def open_state(path: Path | None) -> Iterator[StateFile]:
         raise IsADirectoryError(f"state must name a file, and {path} is a folder: name a file in it")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"state: the folder {path.parent} does not exist; create it first")
+    is_new = not path.exists()
     with _translate_errors(path):
         connection = sqlite3.connect(path, timeout=0.0, isolation_level=None)
+    try:
+        yield from _locked(connection, path)
+    finally:
+        if is_new and path.exists() and not path.stat().st_size:  # nothing was written
+            path.unlink()
+
+
+def _locked(connection: sqlite3.Connection, path: Path) -> Iterator[StateFile]:
+    """Yield the locked file with what it holds, and close it."""
     with closing(connection):
         state = StateFile(connection, path)
         with _translate_errors(path):
@@ -121,9 +133,15 @@ def _read(connection: sqlite3.Connection, path: Path) -> dict[str, Any] | None:
         )
     if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         raise _foreign(path)
-    ((text,),) = connection.execute("SELECT text FROM document")
-    found: dict[str, Any] = json.loads(text)
+    rows = connection.execute("SELECT text, digest FROM document").fetchall()
+    if len(rows) != 1 or rows[0][1] != _digest(rows[0][0]):
+        raise _foreign(path)
+    found: dict[str, Any] = json.loads(rows[0][0])
     return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextmanager
