@@ -385,13 +385,13 @@ def test_a_verdict_says_what_it_rests_on():
     assert "The audit continues up to 100 draws." in seen[0].statement
 
 
-def test_a_claim_of_nothing_revealed_has_no_scale():
+def test_an_epsilon_of_zero_has_no_scale_above_one():
     """An epsilon of 0 cannot be scaled; the bounds at each delta hold nevertheless."""
     verdict = ps.audit(
         HALF, claim=lambda epsilon: 0.1, epsilons=[0.0], samples=2_000, rng=np.random.default_rng(1), sequential=True
     )
     assert verdict.violated
-    assert verdict.scale == 0.0
+    assert verdict.scale == 1.0
     assert verdict.empirical_epsilon >= verdict.claimed_epsilon == 0.0
     assert verdict.empirical_delta == 0.1
 

@@ -155,10 +155,10 @@ class Wealth:
     def log_wealth(self, scale: float) -> float:
         """Return the log wealth of all bets now, against the claim whose epsilons are scaled.
 
-        An epsilon of 0 cannot be scaled: bets against it count for the claim itself and are left out for other scales.
+        An epsilon of 0 cannot be scaled: bets against it are left out for scales above 1, where the claim omits it.
         """
         logs = log_factors(scale * self.epsilons, self.claims)
-        if scale != 1.0:
+        if scale > 1.0:
             logs[:, self.epsilons == 0.0] = 0.0
         return float(self._mix(_grown(self.counts, logs), np.sum(self.leader_counts * logs)))
 

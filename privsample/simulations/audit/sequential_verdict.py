@@ -106,10 +106,9 @@ class SequentialVerdict(ClaimVerdict):
 
     @property
     def scale(self) -> float:
-        """Lower confidence bound on the scale, which is the least number by which all claimed epsilons must be
-        multiplied for the claim to be true, with each claimed delta unchanged.
+        """Lower confidence bound on the number by which all claimed epsilons must be multiplied to be true.
 
-        Above 1, the claim is refuted. It holds at all times with probability at least 1 - `level`.
+        Each claimed delta remains unchanged. It holds at all times with probability at least 1 - `level`. Claimed epsilons of 0 count up to the scale 1.
         """
         return float(self.scales[-1])
 
