@@ -331,7 +331,7 @@ def test_other_bad_values_are_named():
         ps.audit_one_run(lambda r, g: 0, BITS, claim=profiles, guesses=20, score=read_bit)
     with pytest.raises(ValueError, match="right must be at most guesses = 3, got 4"):
         ps.OneRunVerdict(claim=CLAIM, canaries=5, guesses=3, right=4)
-    with pytest.raises(ValueError, match="canaries must be at most 10,000,000"):
+    with pytest.raises(ValueError, match="canaries must be at most 1,000,000"):
         ps.critical_guesses(CLAIM, canaries=10**8, guesses=3)
     with pytest.raises(ValueError, match="included must be a list of True and False"):
         ps.OneRunPlan(claim=CLAIM, guesses=1, included=[2, 1])

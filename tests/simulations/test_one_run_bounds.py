@@ -134,7 +134,7 @@ def exact_approximate(epsilon, delta):
 def test_p_values_are_upper_bounds_and_sharp(claim, exact):
     for right, guesses, canaries in ((12, 12, 40), (17, 20, 20)):
         found, truth = p_value(right, guesses, canaries, 0.05, claim), exact_p_value(right, guesses, canaries, exact)
-        assert truth <= found <= float(truth) * (1 + 2e-5)
+        assert truth <= found <= float(truth) * (1 + 2e-4)
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
@@ -202,6 +202,14 @@ def test_counts_p_values_and_levels_agree():
     assert critical_count(least - 1, 300, 0.05, claim) is None
     counts = [critical_count(guesses, 300, 0.05, claim) or np.inf for guesses in range(least, 301, 20)]
     assert all(np.diff(counts) > 0)
+
+
+def test_the_curve_of_an_account_is_read_once(monkeypatch):
+    account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
+    first = claim_of(account)
+    monkeypatch.setattr(ps.Accountant, "delta", None)
+    assert claim_of(account) is first
+    assert ps.OneRunVerdict(claim=account, canaries=100, guesses=80, right=70).critical == 76
 
 
 def test_extremes():

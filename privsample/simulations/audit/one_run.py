@@ -143,7 +143,7 @@ def critical_guesses(
     claim : Accountant or callable
         The claimed guarantee of the training run: an account, or a function from epsilon in nats to delta.
     canaries : int
-        Number of canaries, from 1 to 10,000,000.
+        Number of canaries, from 1 to 1,000,000.
     guesses : int
         Number of guesses, from 1 to `canaries`.
     level : float, default 0.05

@@ -19,7 +19,8 @@ from privsample.simulations.audit.one_run_claims import (
 
 LEAST_P_VALUE = 1e-250  # smaller ones are not told apart; the recursion is computed with doubles
 _BETA_ERROR = 1e-9  # exceeds the relative error of the regularized incomplete beta function
-_HALVINGS = 50
+_HALVINGS = 50  # of an interval of parameters
+_LOG_HALVINGS = 40  # of an interval of log levels: a relative error below 1e-9
 _LARGEST_EPSILON, _LARGEST_MU = 300.0, 60.0  # what right guesses can refute is far below
 
 
@@ -59,7 +60,7 @@ def p_value(right: int, guesses: int, canaries: int, level: float, claim: OneRun
     low, high = (LEAST_P_VALUE, level) if at_level else (level, 1.0)
     if at_level and refutes(right, guesses, canaries, LEAST_P_VALUE, claim):
         return LEAST_P_VALUE
-    for _ in range(_HALVINGS):
+    for _ in range(_LOG_HALVINGS):
         middle = float(np.sqrt(low) * np.sqrt(high))
         if refutes(right, guesses, canaries, middle, claim):
             high = middle

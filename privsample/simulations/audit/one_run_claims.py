@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, number
+from privsample._value import stored
 from privsample.accounting.base import Accountant
 
 Curve = Callable[[FloatArray], FloatArray]  # from epsilons to deltas
@@ -25,8 +26,8 @@ _EPS = float(np.finfo(np.float64).eps)
 LOST = 1.0 - 8 * _EPS  # lowers a positive number by more than a few roundings can raise it
 _QUANTILE_ERROR = 1e-13  # exceeds the relative errors of the normal quantile and distribution function
 _FARTHEST = 300.0  # epsilon in nats
-_NEGLIGIBLE = 1e-30  # a delta, and a mass of wrong guesses
-_TOLERANCE = 1e-6  # relative gap at a corner between B and the lines that stand for it
+_NEGLIGIBLE = 1e-15  # a delta, and a mass of wrong guesses
+_TOLERANCE = 1e-3  # by which a new line must raise the corner below it; p-values then change by less than 1e-4
 _MOST_POINTS = 2_000
 
 
@@ -44,11 +45,16 @@ def claim_of(claim: Any) -> OneRunClaim:
     Raises TypeError for anything else, and ValueError for a delta outside [0, 1].
     """
     if isinstance(claim, Accountant):
-        pure = claim.pure_epsilon if claim.infinity_mass == 0.0 else math.inf
-        return OneRunClaim(_wrong_mass_of_curve(claim.delta, last=pure), pure)
+        return stored(claim, "one-run claim", partial(_claim_of_account, claim))
     if callable(claim) and not isinstance(claim, type):
         return OneRunClaim(_wrong_mass_of_curve(partial(_each_delta, claim), last=math.inf))
     raise TypeError(f"claim must be an accountant or a function from epsilon to delta, got {type(claim).__name__}")
+
+
+def _claim_of_account(account: Accountant) -> OneRunClaim:
+    """The claim of an account, whose curve can take seconds to evaluate."""
+    pure = account.pure_epsilon if account.infinity_mass == 0.0 else math.inf
+    return OneRunClaim(_wrong_mass_of_curve(account.delta, last=pure), pure)
 
 
 def pure_claim(epsilon: float) -> OneRunClaim:

@@ -29,7 +29,7 @@ from privsample.simulations.report.statements import small
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CANARIES = 10_000_000
+MOST_CANARIES = 1_000_000  # for which a p-value takes a minute
 _PLOTTED = 40  # numbers of guesses at which the plot shows the largest allowed number of right ones
 
 
@@ -47,7 +47,7 @@ class OneRunVerdict(ClaimVerdict, Memo):
         The claimed guarantee of the training run: an account, or a function from epsilon in nats to delta. A verdict
         about a function cannot be saved.
     canaries : int
-        Number of canaries, each included by a fair coin of its own, from 1 to 10,000,000.
+        Number of canaries, each included by a fair coin of its own, from 1 to 1,000,000.
     guesses : int
         Number of guesses, from 1 to `canaries`. It must have been fixed before the scores were seen.
     right : int
