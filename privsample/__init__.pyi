@@ -225,7 +225,13 @@ from privsample.relations import ProfileEdge as ProfileEdge
 from privsample.relations import Relation as Relation
 from privsample.relations import ReplaceOne as ReplaceOne
 from privsample.simulations.audit.audit import audit as audit
+from privsample.simulations.audit.canaries import orthogonal_canaries as orthogonal_canaries
+from privsample.simulations.audit.one_run import audit_one_run as audit_one_run
+from privsample.simulations.audit.one_run import critical_guesses as critical_guesses
+from privsample.simulations.audit.one_run_plan import OneRunPlan as OneRunPlan
+from privsample.simulations.audit.one_run_verdict import OneRunVerdict as OneRunVerdict
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs
+from privsample.simulations.audit.sequential_verdict import SequentialVerdict as SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict as Verdict
 from privsample.simulations.experiments.compare import compare as compare
 from privsample.simulations.experiments.compare_mechanisms import compare_mechanisms as compare_mechanisms

@@ -1,7 +1,7 @@
 """Frozen values that compare and hash by content, and properties cached in them."""
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
@@ -65,6 +65,15 @@ else:
             except (AttributeError, KeyError):
                 pass
             return _memo(instance).setdefault(self.key, self.fget(instance))
+
+
+def stored(instance: Memo, key: str, make: Callable[[], T]) -> T:
+    """What `make` returns, computed once per object and kept beside its `cached` properties."""
+    store = _memo(instance)
+    if key not in store:
+        store.setdefault(key, make())
+    found: T = store[key]
+    return found
 
 
 def _content(item: Any) -> Hashable:

@@ -28,6 +28,10 @@ class ShortChainWarning(UserWarning):
     """Markov chains may stay near their start: public numbers do not ensure that they come close to the posterior."""
 
 
+class TooFewGuessesWarning(UserWarning):
+    """A one-run audit makes so few guesses that it cannot refute its claim, even if all of them are right."""
+
+
 class NotCertified(ValueError):
     """No certificate is known for a part of the account, or its pairs do not prove the claim; the message says why."""
 

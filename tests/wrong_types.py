@@ -139,6 +139,8 @@ def instances() -> dict[type, Any]:
         ps.ConfidenceSet(release=release, parameters={"theta": (0, 1)}, seed=(1, 2)),
         *(ps.HuberLikelihood(threshold=1), ps.NormalLikelihood(noise_std=1, clip=1)),
         *(ps.PoissonLikelihood(max_count=5, clip=2), ps.LogisticModel(features=2)),
+        ps.OneRunPlan(claim=gaussian, guesses=2, included=(True, False, True)),
+        ps.OneRunVerdict(claim=gaussian, canaries=3, guesses=2, right=1),
     )
     found: dict[type, Any] = {}
     _walk((list(catalogue().values()), _mechanisms()[0].worst_neighbours(), further), found)
@@ -229,6 +231,19 @@ def functions(folder: Path) -> Iterator[Call]:
     tried = {"subject": mechanism, "datasets": (0.0, 1.0), "claim": gaussian, "samples": 300, "rng": rng}
     yield Call("audit", ps.audit, tried | {"view": "outputs"})
     yield Call("audit of bits", ps.audit, tried | {"view": "bits"})
+    one_run = {"train": lambda records, rng: 0.0, "canaries": [1.0, 2.0, 3.0], "guesses": 2, "claim": gaussian}
+    one_run |= {
+        "substitutes": None,
+        "score": lambda result, canary: canary,
+        "level": 0.9,
+        "rng": rng,
+        "progress": False,
+    }
+    yield Call("audit_one_run", ps.audit_one_run, one_run)
+    counts = {"claim": gaussian, "canaries": 30, "guesses": 20, "level": 0.05}
+    yield Call("critical_guesses", ps.critical_guesses, counts)
+    yield Call("OneRunPlan.draw", ps.OneRunPlan.draw, counts | {"rng": rng})
+    yield Call("orthogonal_canaries", ps.orthogonal_canaries, {"count": 3, "norm": 1.0, "targets": (0, 1)})
     registered = {
         "target": _Colour,
         "package": "wrong-types",

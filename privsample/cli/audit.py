@@ -32,7 +32,7 @@ DESCRIPTION = """\
 Draw from two neighbouring datasets, the worst pair that is known for the mechanism, and try to refute the privacy
 guarantee that the mechanism claims. An audit can refute a claim; it cannot prove one. No file is read. NAME is the
 name of an example; --mechanism audits a mechanism with the given options. To audit your own function, call
-privsample.audit in Python."""
+privsample.audit in Python; for a training procedure that cannot be repeated, privsample.audit_one_run."""
 EXAMPLE = """\
 example:
   privsample audit laplace beta-posterior
@@ -41,6 +41,8 @@ example:
 
 A broken copy, which must be refuted: privsample audit laplace --mutant
 The bits of the outputs: privsample audit laplace-sum --view bits
+An audit that stops as soon as it refutes the claim, and that can be interrupted:
+  privsample audit laplace --sequential --state laplace.audit
 All examples, with a figure: privsample audit --all --jobs 2 --out audits
 List of names: privsample audit --list"""
 
@@ -50,6 +52,11 @@ _READING = """\
 claimed, at least: the claimed delta at this epsilon, and a lower confidence bound on the true delta.
 p: p-value of the test of the claim, rounded up. CONSISTENT does not prove the claim.
 draws: number of evaluation draws from each of the two neighbouring datasets."""
+
+_SEQUENTIAL_READING = """\
+scale above: the claimed epsilons would have to be multiplied by more than this to be true.
+p: the inverse of the largest wealth of the bets, valid at every time. CONSISTENT does not prove the claim.
+draws: number of draws from each of the two neighbouring datasets, after which the audit stopped."""
 
 
 class Refuted(CliError):
@@ -82,6 +89,14 @@ def add(parser: Any) -> None:
         default="outputs",
         help="audit the outputs as real numbers, the bits of the outputs, or the time of a release (default: outputs)",
     )
+    parser.add_argument(
+        "--sequential",
+        action="store_true",
+        help="bet against the claim after every draw, and stop as soon as it is refuted; --samples is the maximum",
+    )
+    parser.add_argument(
+        "--state", metavar="FILE", help="with --sequential: continue the audit in this file, or start it there"
+    )
     parser.add_argument("--seed", type=seed, metavar="SEED", help="seed of the simulations, for reproducible audits")
     parser.add_argument("--out", metavar="DIR", help="write audits.png and audits.csv to this folder")
     parser.add_argument(
@@ -109,6 +124,7 @@ def run(args: Namespace) -> int:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
     options = {name: getattr(args, name) for name in ("seed", "mutant", "samples", "level", "view")}
+    options |= _sequential_options(args)
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
     done: list[AuditResult] = []
     try:
@@ -118,6 +134,10 @@ def run(args: Namespace) -> int:
                 bar.complete()
                 if args.all and not args.json and not bar.is_shown:
                     print_note(f"{one.name}: {one.verdict.outcome} ({one.seconds:.1f} s, {len(done)} of {len(names)})")
+    except OSError as error:
+        if args.state is None:
+            raise
+        raise UsageProblem(f"--state: {error}") from None
     finally:  # completed audits are written and printed even if a later one failed or was interrupted
         if done:
             files = () if folder is None else _write_files(done, folder)
@@ -139,6 +159,20 @@ def _check_options(args: Namespace) -> None:
         raise UsageProblem(
             "--mutant audits broken copies of the examples, and --mechanism is not an example: leave --mutant out"
         )
+
+    if args.sequential and args.out is not None:
+        raise UsageProblem("--out draws the bounds of audits of a fixed size: leave out --out or --sequential")
+    if args.sequential and args.view == "time":
+        raise UsageProblem("--view time has no sequential audit: leave out --sequential")
+    if args.state is not None and not args.sequential:
+        raise UsageProblem("--state needs --sequential: other audits make all draws at once")
+    if args.state is not None and (args.all or len(set(args.names)) > 1):
+        raise UsageProblem("--state holds one audit: give one NAME, or --mechanism")
+
+
+def _sequential_options(args: Namespace) -> dict[str, Any]:
+    """Options of `audit` for --sequential and --state."""
+    return {"sequential": True, "state": args.state} if args.sequential else {}
 
 
 def _tested_point(verdict: Any) -> tuple[str, str, str]:
@@ -163,7 +197,7 @@ def _audit_described_mechanism(mechanism: Mechanism, args: Namespace) -> Iterato
     start = perf_counter()
     rng = np.random.default_rng(args.seed)
     settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
-    settings["view"] = args.view
+    settings |= {"view": args.view, **_sequential_options(args)}
     verdict = audit(mechanism, **settings)
     yield AuditResult(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
 
@@ -210,6 +244,14 @@ def _print_results(done: Sequence[Any], args: Namespace) -> None:
         print_json({"command": "audit", "mutants": args.mutant, "audits": found})
         return
     console = Console()
+    title = (
+        "Mutants, tested against the accounts of the mechanisms"
+        if args.mutant
+        else "Mechanisms, tested against their accounts"
+    )
+    if args.sequential:
+        _print_sequential(console, title, done)
+        return
     rows = [
         (
             one.name,
@@ -222,11 +264,6 @@ def _print_results(done: Sequence[Any], args: Namespace) -> None:
         for one in done
     ]
     columns = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
-    title = (
-        "Mutants, tested against the accounts of the mechanisms"
-        if args.mutant
-        else "Mechanisms, tested against their accounts"
-    )
     console.table(title, columns, rows, numbers=range(2, 8))
     if len(done) > 3:
         epsilons = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]
@@ -237,3 +274,26 @@ def _print_results(done: Sequence[Any], args: Namespace) -> None:
             console.paragraph(one.name, one.verdict.statement)
     if len(done) > 3:
         console.paragraph("How to read this", _READING)
+
+
+def _print_sequential(console: Console, title: str, done: Sequence[Any]) -> None:
+    """Print a table of sequential audits, and the statements of all if there are at most 3."""
+    rows = [
+        (
+            one.name,
+            one.verdict.outcome,
+            f"{one.verdict.p_value:.2g}",
+            round_down(one.verdict.scale),
+            f"{one.verdict.samples:,}",
+            f"{one.verdict.maximum:,}",
+            f"{one.seconds:.1f}",
+        )
+        for one in done
+    ]
+    columns = ("name", "outcome", "p", "scale above", "draws", "at most", "secs")
+    console.table(title, columns, rows, numbers=range(2, 7))
+    if len(done) <= 3:
+        for one in done:
+            console.paragraph(one.name, one.verdict.statement)
+    else:
+        console.paragraph("How to read this", _SEQUENTIAL_READING)

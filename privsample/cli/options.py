@@ -49,7 +49,9 @@ OWN = frozenset(
         "samples",
         "seed",
         "separator",
+        "sequential",
         "simulations",
+        "state",
         "mutant",
         "twin",
     ]

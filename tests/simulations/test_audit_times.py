@@ -8,7 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.simulations.audit import times
-from privsample.simulations.audit.times import _Bet, _log_product, _lower, _means_before
+from privsample.simulations.audit.times import _Bet, _log_product, _log_wealth, _lower, _means_before
 
 ANSWER = ps.RandomizedResponse(log_odds=2.0, relation=ps.ReplaceOne(n=1))
 FEW = ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.logarithmic(mean=2), maximum=8)
@@ -149,7 +149,14 @@ def test_lower_bounds_come_from_bets_that_are_permitted_at_every_delta():
     bet = _Bet(at=0, cells=np.array([0]), swapped=False, size=0.999, strength=1.0)
     lower = _lower(bet, counts, 1.0, 1e-3)
     assert 0.6 < lower <= 0.9
-    assert _log_product(bet.hits(counts), 1.0, lower, 0.999 / 1.5) == pytest.approx(np.log(1e3), abs=1e-6)
+    assert _log_wealth(bet.hits(counts), 1.0, lower, 0.999 / 1.5) == pytest.approx(np.log(1e3), abs=1e-6)
+
+
+def test_a_bet_whose_size_was_chosen_too_large_still_finds_a_strong_leak():
+    """No release on the other dataset was in the event when the size was chosen, and a tenth of them is now."""
+    hits = (450, 50, 500)
+    assert _log_product(hits, np.exp(0.36), 0.28, 0.999 / (np.exp(0.36) + 0.14)) < -50.0
+    assert _log_wealth(hits, np.exp(0.36), 0.28, 0.999 / (np.exp(0.36) + 0.14)) > 40.0
 
 
 def test_the_unit_of_a_time_is_the_geometric_mean_of_those_before():

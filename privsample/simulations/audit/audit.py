@@ -6,12 +6,14 @@ uses the evaluation draws only, on which no choice depends. A poor score therefo
 An audit can refute a claim; it cannot prove one.
 """
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, number, one_of, positive_integer, real_array
+from privsample._checks import FloatArray, flag, function, generator, number, one_of, positive_integer, real_array
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
@@ -19,6 +21,8 @@ from privsample.simulations.audit.bits import audit_bits
 from privsample.simulations.audit.datasets import pairs_of
 from privsample.simulations.audit.draws import Sampler, check_subject
 from privsample.simulations.audit.outputs import audit_outputs
+from privsample.simulations.audit.sequential import Progress, audit_sequentially
+from privsample.simulations.audit.sequential_verdict import SequentialVerdict
 from privsample.simulations.audit.task import AuditTask, AuditView
 from privsample.simulations.audit.times import audit_times
 from privsample.simulations.audit.verdict import Verdict
@@ -38,6 +42,7 @@ _LEAST_LEVEL = 1e-11  # p-values are at least 3e-13: the numerical error bound t
 _MOST_POINTS, _FARTHEST = 1_000, 300.0
 
 
+@overload
 def audit(
     subject: Mechanism | Sampler,
     *,
@@ -50,7 +55,47 @@ def audit(
     level: float = 1e-6,
     rng: np.random.Generator | None = None,
     view: AuditView = "outputs",
-) -> Verdict:
+    sequential: Literal[False] = False,
+    state: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+) -> Verdict: ...
+
+
+@overload
+def audit(
+    subject: Mechanism | Sampler,
+    *,
+    datasets: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
+    claim: Claim | None = None,
+    loss: Callable[[FloatArray], FloatArray] | None = None,
+    group: int = 1,
+    epsilons: Sequence[float] | FloatArray | None = None,
+    samples: int = 100_000,
+    level: float = 1e-6,
+    rng: np.random.Generator | None = None,
+    view: AuditView = "outputs",
+    sequential: Literal[True],
+    state: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+) -> SequentialVerdict: ...
+
+
+def audit(
+    subject: Mechanism | Sampler,
+    *,
+    datasets: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
+    claim: Claim | None = None,
+    loss: Callable[[FloatArray], FloatArray] | None = None,
+    group: int = 1,
+    epsilons: Sequence[float] | FloatArray | None = None,
+    samples: int = 100_000,
+    level: float = 1e-6,
+    rng: np.random.Generator | None = None,
+    view: AuditView = "outputs",
+    sequential: bool = False,
+    state: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+) -> Verdict | SequentialVerdict:
     """Try to refute the claimed privacy curve of one draw of `subject`.
 
     The audit draws from two neighbouring datasets and compares the frequencies of an event with the claim. The event is
@@ -91,11 +136,22 @@ def audit(
         floating-point numbers bit by bit. "time": the output of a release together with its wall time. The releases
         then run one after the other, in random order on the two datasets, and `Verdict.event` names the tested event;
         wall times differ between two runs of an audit, also for equal generators.
+    sequential : bool, default False
+        Bet against the claim after every pair of draws, one from each dataset, and stop as soon as it is refuted, or
+        after `samples` pairs. The verdict may be looked at after every draw. Views: "outputs" and "bits".
+    state : path, optional
+        File of a sequential audit, written after every batch of draws. If it exists, the audit continues from it
+        exactly as if it had not been interrupted, and `rng` is not used; `samples` may differ. It is locked while the
+        audit runs.
+    progress : bool or callable, default False
+        For sequential audits: a function that is called with the verdict so far after every batch of draws, or True
+        for a progress bar on standard error, which needs rich.
 
     Returns
     -------
-    Verdict
-        The outcome, the tested point of the privacy curve, and confidence bounds.
+    Verdict or SequentialVerdict
+        The outcome, the tested point of the privacy curve, and confidence bounds; of a sequential audit, the outcome,
+        the wealth of the bets, and bounds that hold at every time.
 
     Raises
     ------
@@ -103,14 +159,20 @@ def audit(
         If the datasets are missing and no worst pairs are known, or an argument has the wrong type.
     ValueError
         If `view` is unknown, the inputs are not neighbours, the claim refers to another neighbouring relation, the
-        draws do not fit into memory, or outputs are not finite numbers of one shape.
+        draws do not fit into memory, outputs are not finite numbers of one shape, or `state` belongs to another audit.
     RuntimeError
         If a draw raises an exception.
+    TimeoutError
+        If another audit uses the file `state`.
+    OSError
+        If the file `state` cannot be read or written.
+    ImportError
+        If a progress bar is wanted and rich is not installed.
 
     Notes
     -----
     Draws run through joblib: `joblib.parallel_config` runs them in parallel. docs/notes/audit.md proves that the
-    verdict and the bounds hold at `level`.
+    verdict and the bounds hold at `level`, docs/notes/sequential_audit.md proves it for sequential audits.
 
     Examples
     --------
@@ -125,6 +187,7 @@ def audit(
     """
     if not one_of(view, _VIEWS):
         raise ValueError(f"view must be {' or '.join(map(repr, _VIEWS))}, got {view!r}")
+    path = _sequential_arguments(view, flag(sequential=sequential), state, progress)
     source = np.random.default_rng() if rng is None else generator(rng)
     count, size = positive_integer(samples=samples), positive_integer(group=group)
     if not _LEAST_LEVEL <= number(level=level) < 1.0:
@@ -142,8 +205,30 @@ def audit(
         samples=count,
         level=level,
         rng=source,
+        view=view,
     )
+    if sequential:
+        return audit_sequentially(task, state=path, progress=progress)
     return _VIEWS[view](task)
+
+
+def _sequential_arguments(view: AuditView, sequential: bool, state: Any, progress: Any) -> Path | None:
+    """Check the arguments of sequential audits, and return the path of the file. Raises: TypeError, ValueError."""
+    given = [name for name, item in (("state", state is not None), ("progress", progress is not False)) if item]
+    if given and not sequential:
+        raise ValueError(f"{' and '.join(given)} need sequential=True: other audits make all draws at once")
+    if sequential and view == "time":
+        raise ValueError(
+            'view="time" has no sequential audit, because wall times cannot be drawn again: leave sequential out, or '
+            'audit the "outputs" or the "bits"'
+        )
+    if callable(progress):
+        function("verdict", progress=progress)
+    else:
+        flag(progress=progress)
+    if state is not None and not isinstance(state, (str, os.PathLike)):
+        raise TypeError(f"state must be a path or None, got {type(state).__name__}")
+    return None if state is None else Path(os.fsdecode(state))
 
 
 def informative_epsilons(account: Accountant, shares: Sequence[float] = _SHARES) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample.simulations.audit.catalogue import audit_example, catalogue
+from privsample.simulations.audit.sequential_verdict import SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict
 
 
@@ -17,7 +18,7 @@ class AuditResult:
     """Verdict of one audit, with the name of the example and the run time in seconds."""
 
     name: str
-    verdict: Verdict
+    verdict: Verdict | SequentialVerdict
     seconds: float
 
 

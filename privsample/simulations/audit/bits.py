@@ -17,8 +17,9 @@ from privsample.simulations.audit.binomials import Counts
 from privsample.simulations.audit.bit_features import BitFeature, bit_features
 from privsample.simulations.audit.draws import draw_blocks, draw_both_outputs
 from privsample.simulations.audit.evaluation import make_verdict
-from privsample.simulations.audit.events import Choice
+from privsample.simulations.audit.events import Choice, strongest_tests
 from privsample.simulations.audit.reachable import reachable_features
+from privsample.simulations.audit.scores import Score, score_values
 from privsample.simulations.audit.task import AuditTask
 from privsample.simulations.audit.verdict import Verdict
 
@@ -169,6 +170,36 @@ def _find_events(task: AuditTask, case: Neighbours, samples: int) -> Found:
     )
     informative = tuple([event for event in best.informative if event is not None] for best in both)
     return search, (ranked[0],), (informative[0], informative[1])
+
+
+def learn_bit_scores(
+    task: AuditTask, case: Neighbours, past: tuple[FloatArray, FloatArray], most: int
+) -> tuple[Score, ...]:
+    """Learn scores of the bits of outputs from past draws of both distributions, shape (draws, width).
+
+    A score is the estimated log ratio of the probabilities of a feature's cell. The `most` features are those at which
+    the claim looks weakest.
+    """
+    ends = (len(past[0]) // 4, 3 * len(past[0]) // 4)
+    pilot, learning, choosing = ((np.split(past[0], ends)[part], np.split(past[1], ends)[part]) for part in range(3))
+    features = _features(task, case, pilot)
+    wanted = frozenset(range(len(features)))
+    here, there = (_count_block(features, wanted, rows) for rows in learning)
+    scores = [
+        partial(_cell_score, feature, np.log((x + 0.5) / (y + 0.5)))
+        for feature, x, y in zip(features, here, there, strict=True)
+    ]
+
+    def strength(score: Score) -> float:
+        first, second = (score_values(score, rows) for rows in choosing)
+        return strongest_tests(first, second, task.epsilons, task.claims, loss=False)[0].strength
+
+    return tuple(sorted(scores, key=strength, reverse=True)[:most])
+
+
+def _cell_score(feature: Feature, ratios: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the log ratio of the cell of each output."""
+    return np.asarray(ratios[feature.read.cell(np.ascontiguousarray(rows[:, feature.column]))])
 
 
 def _pilot_draws(samples: int) -> int:

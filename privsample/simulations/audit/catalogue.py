@@ -8,6 +8,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.discovery import mechanism_classes
 from privsample.mechanisms.examples import Example
 from privsample.simulations.audit.audit import audit
+from privsample.simulations.audit.sequential_verdict import SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict
 
 
@@ -38,7 +39,12 @@ def _examples_of(cls: type[Mechanism]) -> tuple[Example, ...]:
     return examples
 
 
-def audit_example(example: Example, *, mutant: bool = False, samples: int | None = None, **options: Any) -> Verdict:
+def audit_example(
+    example: Example, *, mutant: bool = False, samples: int | None = None, **options: Any
+) -> Verdict | SequentialVerdict:
     """Audit the mechanism or its mutant with the options of `audit`, against the account of the mechanism."""
     subject = example.mutant if mutant else example.mechanism
-    return audit(subject, claim=example.claim, samples=example.samples if samples is None else samples, **options)
+    found: Verdict | SequentialVerdict = audit(
+        subject, claim=example.claim, samples=example.samples if samples is None else samples, **options
+    )
+    return found

@@ -1,6 +1,6 @@
 """Independent outputs of a mechanism or function as an array of numbers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from numbers import Real
 from pickle import PicklingError
@@ -18,6 +18,7 @@ Sampler = Callable[[Any, np.random.Generator], Any]
 Summary = TypeVar("Summary")
 
 _BLOCK = 20_000
+_PARTS, _LEAST_PART = 8, 8  # blocks of a batch of pairs on one dataset, and draws in a block
 _NUMBERS = 1 << 22  # numbers that one release holds in memory
 
 
@@ -44,14 +45,34 @@ def draw_blocks(
 
     Only a few blocks are in memory at a time. Raises: as `draw_outputs`.
     """
-    from joblib import Parallel, delayed
-
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
+    yield from _run_blocks((case.draw, held, size, source, summary) for size, source in work)
+
+
+def draw_pairs(
+    case: Neighbours, datasets: tuple[Any, Any], count: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Draw `count` outputs on each of two datasets, through joblib in at most eight blocks of each.
+
+    Raises: as `draw_outputs`.
+    """
+    size = max(-(-count // _PARTS), _LEAST_PART)
+    sizes = [min(size, count - done) for done in range(0, count, size)] * 2
+    held = [data for data in datasets for _ in range(len(sizes) // 2)]
+    work = zip(held, sizes, rng.spawn(len(sizes)), strict=True)
+    blocks = list(_run_blocks((case.draw, data, part, source, _itself) for data, part, source in work))
+    _check_same_width(blocks)
+    half = len(sizes) // 2
+    return np.concatenate(blocks[:half]), np.concatenate(blocks[half:])
+
+
+def _run_blocks(work: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+    """Run `_block` on each tuple of arguments through joblib. Raises: TypeError, if joblib cannot send the function."""
+    from joblib import Parallel, delayed
+
     try:
-        yield from Parallel(return_as="generator")(
-            delayed(_block)(case.draw, held, size, source, summary) for size, source in work
-        )
+        yield from Parallel(return_as="generator")(delayed(_block)(*arguments) for arguments in work)
     except PicklingError:
         raise TypeError(
             "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "

@@ -79,6 +79,26 @@ def most_informative_events(
     return [Event(threshold=float(thresholds[row]), swapped=swapped) for row in rows]
 
 
+def strongest_thresholds(
+    first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray, swapped: bool
+) -> FloatArray:
+    """Return for each epsilon the threshold whose event exceeds the claim by the most standard errors."""
+    thresholds = _cuts(first, second)
+    excess, error = _table(first, second, np.exp(epsilons), thresholds, swapped)
+    return thresholds[np.argmax((excess - claims) / error, axis=0)]
+
+
+def steepest_thresholds(first: FloatArray, second: FloatArray, claims: FloatArray, swapped: bool) -> FloatArray:
+    """Return for each claimed delta the threshold with the largest lower bound on epsilon, log((p - delta) / q).
+
+    Two standard errors are subtracted from p and added to q.
+    """
+    thresholds = _cuts(first, second)
+    p, q, here, there = _shares(first, second, thresholds, swapped)
+    low, high = p - 2 * np.sqrt(here), q + 2 * np.sqrt(there)
+    return thresholds[np.argmax((low[:, None] - claims) / high[:, None], axis=0)]
+
+
 def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return thresholds at quantiles of the scores and halfway between them; any atom can be in or out of the event."""
     values = np.unique(np.quantile(np.concatenate([first, second]), _SHARES))
@@ -89,14 +109,18 @@ def _table(
     first: FloatArray, second: FloatArray, factors: FloatArray, thresholds: FloatArray, swapped: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Estimate p - factor q and the standard errors, shape (thresholds, factors)."""
+    p, q, here, there = (column[:, None] for column in _shares(first, second, thresholds, swapped))
+    return p - factors * q, np.sqrt(here + factors**2 * there)
+
+
+def _shares(
+    first: FloatArray, second: FloatArray, thresholds: FloatArray, swapped: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Estimate p and q of the event at each threshold, and the variances of both estimates."""
     side, other = (-second, -first) if swapped else (first, second)
     cuts = -thresholds if swapped else thresholds
     p, q = (
         1 - np.searchsorted(np.sort(distribution), cuts, side="right") / len(distribution)
         for distribution in (side, other)
     )
-    p, q = p[:, None], q[:, None]
-    error = np.sqrt(
-        (p * (1 - p) + 1 / len(side)) / len(side) + factors**2 * (q * (1 - q) + 1 / len(other)) / len(other)
-    )
-    return p - factors * q, error
+    return p, q, (p * (1 - p) + 1 / len(side)) / len(side), (q * (1 - q) + 1 / len(other)) / len(other)

@@ -47,7 +47,7 @@ def audit_outputs(task: AuditTask) -> Verdict:
     count, rng = task.samples, task.rng
     check_memory(count * max(case.width for case in task.cases), lower="samples")
     points, claims = task.epsilons, task.claims
-    cases = select_pair(task.cases, count, points, claims, lambda case, few: _search_scores(case, few, rng))
+    cases = select_pair(task.cases, count, points, claims, lambda case, few: search_scores(case, few, rng))
     offered = [(one, one.strongest_tests(points, claims)) for case in cases for one in _score_case(case, count, rng)]
     scored, choices = max(offered, key=lambda pair: pair[1][0].strength)
     share = _discarded_fraction(scored.case)
@@ -91,6 +91,6 @@ def _score_case(case: Neighbours, samples: int, rng: np.random.Generator) -> lis
     ]
 
 
-def _search_scores(case: Neighbours, draws: int, rng: np.random.Generator) -> list[Scores]:
+def search_scores(case: Neighbours, draws: int, rng: np.random.Generator) -> list[Scores]:
     """Return the scores of `draws` selection draws from each dataset; training draws come in addition."""
     return [found.choosing for found in _score_case(case, round(draws / _discarded_fraction(case)), rng)]

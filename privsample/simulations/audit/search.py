@@ -21,14 +21,16 @@ def select_pair(
     epsilons: FloatArray,
     claims: FloatArray,
     scored: Callable[[Neighbours, int], Iterable[Scores]],
+    *,
+    in_full: int = _IN_FULL,
 ) -> tuple[Neighbours, ...]:
-    """Return the pair that comes closest to its claim by successive halving, or all pairs if there are at most two.
+    """Return the pair that comes closest to its claim by successive halving, or all pairs if at most `in_full`.
 
     `draws` from each dataset are shared by all rounds and pairs, but each pair gets at least 200 per round.
     `scored(case, draws)` returns scores of draws of both distributions, for each score function. Karnin, Koren and
     Somekh 2013.
     """
-    if len(cases) <= _IN_FULL:
+    if len(cases) <= in_full:
         return cases
     rounds, left = int(np.ceil(np.log2(len(cases)))), list(cases)
     while len(left) > 1:

@@ -17,7 +17,7 @@ class AuditTask:
 
     subject: the mechanism or the function of (data, rng). claim: the claimed guarantee as given, or None. cases:
     candidate pairs of neighbouring datasets. epsilons: increasing, in nats; claims: the claimed delta at each. samples:
-    draws from each dataset. level: probability of a false alarm.
+    draws from each dataset. level: probability of a false alarm. view: what the audit looks at.
     """
 
     subject: Any
@@ -28,3 +28,4 @@ class AuditTask:
     samples: int
     level: float
     rng: np.random.Generator
+    view: AuditView = "outputs"

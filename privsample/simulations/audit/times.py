@@ -32,6 +32,7 @@ _WINDOW = 101  # releases before each one, whose geometric mean time is the unit
 _OUTPUT_CELLS = 8
 _TIME_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 _LARGEST_BET = 0.999
+_PARTS = (1.0, 0.6, 0.3, 0.1)  # of a bet's size, which share the wealth: fewer draws chose the size than test it
 _BETS = 1.0 - np.geomspace(_LARGEST_BET, 1.0 - _LARGEST_BET, 40)  # tried parts of the largest permitted bet
 
 
@@ -226,20 +227,26 @@ def _log_product(hits: tuple[float, float, float], factor: float, delta: float, 
     return float(np.array([own, other, outside]) @ np.log1p(gains))
 
 
+def _log_wealth(hits: tuple[float, float, float], factor: float, delta: float, size: float) -> float:
+    """Return the log of the mean of the products with several parts of the size."""
+    logs = [_log_product(hits, factor, delta, part * size) for part in _PARTS]
+    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+
+
 def _lower(bet: _Bet, counts: NDArray[np.int64], factor: float, level: float) -> float:
-    """Return a lower confidence bound on delta: the largest delta at which the product exceeds 1/level.
+    """Return a lower confidence bound on delta: the largest delta at which the wealth exceeds 1/level.
 
     The size of the bet is lowered to one that is permitted at every delta up to 1 (constant_time.md, step 3.3).
     """
     size = min(bet.size, _LARGEST_BET / (factor + 0.5))
 
     def refuted(delta: float) -> bool:
-        return _log_product(bet.hits(counts), factor, delta, size) >= -np.log(level)
+        return _log_wealth(bet.hits(counts), factor, delta, size) >= -np.log(level)
 
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    for _ in range(50):  # the product decreases in delta
+    for _ in range(50):  # the wealth decreases in delta
         middle = (low + high) / 2.0
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
@@ -261,7 +268,7 @@ def _verdict(
     epsilons, claims, points = task.epsilons, task.claims, len(task.epsilons)
     factors = np.exp(epsilons)
     epsilon, claim, factor = float(epsilons[tested.at]), float(claims[tested.at]), float(factors[tested.at])
-    p_value = min(float(np.exp(-_log_product(tested.hits(counts), factor, claim, tested.size))), 1.0)
+    p_value = min(float(np.exp(-_log_wealth(tested.hits(counts), factor, claim, tested.size))), 1.0)
     each = task.level / (4 * points)  # two directions with two bounds each at every epsilon
     lowers = np.array([_lower(bet, counts, float(factors[bet.at]), each) for bet in informative]).reshape(2, points)
     uppers = np.array([_upper(bet, counts, float(factors[bet.at]), each) for bet in informative]).reshape(2, points)

@@ -1,6 +1,6 @@
 """Verdicts of audits: the test, the confidence bounds, and a statement in plain English."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,18 +10,17 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.plots.curves import plot_audit_bounds
 from privsample.plots.html import card, lines_picture, text_or_empty
 from privsample.plots.style import DELTA, EPSILON
+from privsample.simulations.audit.claim_verdict import ClaimVerdict
 from privsample.simulations.report.statements import small
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Outcome = Literal["VIOLATED", "CONSISTENT"]
-
 _MANY = 1e9  # above this number of draws no value of `samples` is suggested
 
 
 @frozen_value
-class Verdict:
+class Verdict(ClaimVerdict):
     """Result of an audit: the claim is VIOLATED, or the draws are CONSISTENT with it.
 
     `audit` returns verdicts. One event is tested on held-out draws. All lower and upper bounds hold simultaneously with
@@ -115,19 +114,6 @@ class Verdict:
         for name in ("claim", "p_value", "lower", "claims", "lowers", "uppers", "empirical_delta"):
             if not np.all((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)):
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
-
-    def __str__(self) -> str:
-        return self.statement
-
-    @property
-    def violated(self) -> bool:
-        """True if the evidence refutes the claim at `level`."""
-        return self.p_value <= self.level
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome, "VIOLATED" or "CONSISTENT"."""
-        return "VIOLATED" if self.violated else "CONSISTENT"
 
     @property
     def mu(self) -> float:
