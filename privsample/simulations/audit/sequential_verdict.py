@@ -108,7 +108,8 @@ class SequentialVerdict(ClaimVerdict):
     def scale(self) -> float:
         """Lower confidence bound on the number by which all claimed epsilons must be multiplied to be true.
 
-        Each claimed delta remains unchanged. It holds at all times with probability at least 1 - `level`. Claimed epsilons of 0 count up to the scale 1.
+        Each claimed delta remains unchanged. The bound holds at all times with probability at least 1 - `level`.
+        Claimed epsilons of 0 count up to the scale 1.
         """
         return float(self.scales[-1])
 
