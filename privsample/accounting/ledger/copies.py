@@ -1,11 +1,12 @@
 """The filter that counts copies of one fixed release: T_a (x) T_b = T_(a+b) (docs/notes/ledger.md, section 9)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant, Composed
@@ -19,6 +20,7 @@ from privsample.accounting.ledger.filters import (
     float_down,
     largest_count,
 )
+from privsample.accounting.ledger.largest_mu import largest_mu
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
@@ -26,6 +28,7 @@ from privsample.errors import UnreachableTarget
 
 _MOST_COPIES = 10**9  # largest number of copies whose composition is computed
 _MOST_TRIALS = 10**7  # largest number of copies that a vote is computed for
+_NEAR_ONE = 1.01  # order at which the Rényi divergence is nearly the mean loss
 _SAFE = 1e-6  # relative margin of the total variation distance, far above the rounding of the curves
 
 
@@ -217,32 +220,65 @@ def own_budget(budget: Target, set_aside: float) -> Target:
 
 
 def copies_in(budget: Target, family: Accountant) -> int:
-    """The largest number of copies of `family` whose composition meets the budget. Raises UnreachableTarget."""
-    known: dict[int, bool] = {}
+    """The largest number of copies of `family` whose composition is known to meet the budget. Raises UnreachableTarget.
 
+    More copies cost more, although the computed cost of few copies may be the looser bound.
+    """
+
+    @cache
     def fits(copies: int) -> bool:
-        if copies not in known:
-            known[copies] = budget.met_by(copies * family)
-        return known[copies]
+        return budget.met_by(copies * family)
 
-    if not fits(1):
+    start = _copies_by_variance(budget, family)
+    root = _crossing_copies(lambda copies: budget._excess(copies * family), start)
+    found = next((copies for copies in _from(root) if fits(copies)), 0)
+    if not found:
         raise UnreachableTarget(
             f"family must be an account of which at least one release fits into {budget.description}; "
             "choose a release with more noise"
         )
-    guess = _guess(lambda copies: budget._excess(copies * family))
-    low = next((copies for copies in (guess, guess - 1, int(guess * 0.999), guess // 2) if copies > 1 and fits(copies)), 1)
-    return low + largest_count(lambda more: low + more <= _MOST_COPIES and fits(low + more))
+    return found + largest_count(lambda more: found + more <= _MOST_COPIES and fits(found + more))
 
 
-def _guess(excess: Callable[[int], float]) -> int:
-    """The number of copies near which the excess over the budget changes sign."""
-    low, high = 1, 8
+def _from(root: int) -> Iterator[int]:
+    """Numbers of copies from `root` down to 1, in growing steps."""
+    step = 1
+    while root > 0:
+        yield root
+        root, step = root - step, 2 * step
+    yield 1
+
+
+def _copies_by_variance(budget: Target, family: Accountant) -> int:
+    """About how many copies meet the budget if their loss is nearly normal, or pure: where the search starts."""
+    match budget:
+        case DP(epsilon=epsilon, delta=0.0):
+            return _within(epsilon / max(family.pure_epsilon, 1e-300))
+        case DP():
+            square = largest_mu(budget, 0.0) ** 2
+        case ZCDP(rho=rho):
+            square = 2.0 * rho
+        case RDP(order=order, epsilon=epsilon):
+            square = 2.0 * epsilon / order
+        case _:
+            square = amount_of(budget) ** 2
+    return _within(square / max(2.0 * float(family.rdp(_NEAR_ONE)), 1e-300))
+
+
+def _within(count: float) -> int:
+    """The count as an integer from 1 to the largest number of copies."""
+    return int(min(max(count, 1.0), _MOST_COPIES)) if count == count else 1
+
+
+def _crossing_copies(excess: Callable[[int], float], start: int) -> int:
+    """The number of copies near which the excess over the budget changes sign, searched from `start` on."""
+    low = start
+    while low > 1 and excess(low) > 0.0:
+        low //= 2
+    high = 2 * low
     while high < _MOST_COPIES and excess(high) <= 0.0:
-        low, high = high, 8 * high
-    if high >= _MOST_COPIES:
-        return low
-    root = optimize.brentq(
-        lambda log: float(np.clip(excess(round(math.exp(log))), -1e4, 1e4)), math.log(low), math.log(high), rtol=1e-9, xtol=1e-6
-    )
-    return max(int(math.exp(root)), 1)
+        low, high = high, 2 * high
+    while high - low > 1 + low // 1000:
+        middle = (low + high) // 2
+        low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
+    return low

@@ -11,7 +11,6 @@ import numpy as np
 
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.gaussian_target import GDP
 from privsample.accounting.ledger.filters import (
     DOWN,
@@ -27,7 +26,7 @@ from privsample.accounting.ledger.filters import (
 )
 from privsample.accounting.ledger.residue import LossMasses, loss_masses, residue
 from privsample.accounting.loss.failure import FailurePair
-from privsample.accounting.loss.gaussian import GaussianPair, gaussian_log_delta
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.targets import DP, Target
@@ -214,17 +213,3 @@ def residue_after(pair: LossPair, mu: float) -> float | None:
     """The Gaussian guarantee that a pair leaves of G_mu, rounded down; None if none is certified."""
     masses = _masses(pair)
     return residue(masses, mu) if masses is not None and mu > 0.0 else None
-
-
-def largest_mu(budget: DP, set_aside: float) -> float:
-    """The largest mu with delta_mu(epsilon) <= delta - set_aside, rounded down."""
-    goal = math.log(float_down(DOWN.subtract(decimal(budget.delta), decimal(set_aside))))
-
-    def excess(mu: float) -> float:
-        return float(gaussian_log_delta(mu, np.array([budget.epsilon]))[0]) - goal
-
-    root = crossing(lambda inverse: excess(1.0 / inverse), start=max(1.0, -goal) / budget.epsilon)
-    return safe_side(lambda mu: excess(mu) <= 0.0, 1.0 / root, upward=False)
-
-
-

@@ -7,7 +7,8 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.gaussian_target import GDP
 from privsample.accounting.ledger.copies import CopiesFilter, copies_in, own_budget
 from privsample.accounting.ledger.filters import Filter, filter_for
-from privsample.accounting.ledger.gaussian_filter import GaussianFilter, largest_mu
+from privsample.accounting.ledger.gaussian_filter import GaussianFilter
+from privsample.accounting.ledger.largest_mu import largest_mu
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 
 GAUSSIAN = "gaussian"
