@@ -36,15 +36,29 @@ class UpperCurve:
         Upper bound on log delta at an array of epsilons >= 0.
     rough : callable or None, default None
         A cheaper and larger upper bound, used where it is small enough.
+    most_parts : int, default 24
+        Largest number of parts into which a cell is divided at once. A curve that computes many values in one call for
+        the price of one takes a large number; one whose every value costs much takes a small one.
     epsilon, log_delta, is_sharp : array, shape (nodes,)
         The nodes, the bounds there, and whether each is by `sharp`.
     """
 
     sharp: Curve
     rough: Curve | None = None
+    most_parts: int = _FIRST
     epsilon: FloatArray = field(default_factory=lambda: np.empty(0))
     log_delta: FloatArray = field(default_factory=lambda: np.empty(0))
     is_sharp: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def with_first_nodes(self) -> "UpperCurve":
+        """The curve with nodes up to six standard deviations of a Gaussian loss with the same delta at epsilon 0."""
+        curve = self.with_nodes(np.zeros(1), _none)
+        mu = float(mu_at(curve.epsilon[:1], curve.log_delta[:1])[0])
+        return curve.with_nodes(_first_nodes(mu, np.inf), _none) if 0.0 < mu < np.inf else curve
+
+    def least_mu(self, regret: float) -> float:
+        """The largest mu that `sharp` needs at a node, a lower bound on the result of a search."""
+        return float(mu_at(self.epsilon, np.where(self.is_sharp > 0.0, self.excess(regret), -np.inf)).max())
 
     def with_nodes(self, epsilon: FloatArray, enough: Curve) -> "UpperCurve":
         """Further nodes: by `rough` where that is at most `enough`, a function of epsilon, and otherwise by `sharp`."""
@@ -82,7 +96,7 @@ class UpperCurve:
 
     def split(self, failing: FloatArray, enough: Curve) -> "UpperCurve":
         """Further nodes inside the cells with these indices, equally spaced in each."""
-        parts = int(np.clip(_PER_ROUND // len(failing), 2, _FIRST))
+        parts = int(np.clip(_PER_ROUND // len(failing), 2, self.most_parts))
         inner = np.arange(1, parts) / parts
         left, right = self.epsilon[failing][:, None], self.epsilon[failing + 1][:, None]
         return self.with_nodes((left + (right - left) * inner).ravel(), enough)
@@ -94,7 +108,8 @@ def log_excess(log_delta: FloatArray, regret: float) -> FloatArray:
         return log_delta
     raised = log_delta + 4 * _EPS * (1.0 + np.abs(np.maximum(log_delta, -1e300)))
     with np.errstate(invalid="ignore"):
-        return np.where(log_delta > np.log(regret), raised + log1mexp(np.minimum(np.log(regret) - raised, 0.0)), -np.inf)
+        reduced = raised + log1mexp(np.minimum(np.log(regret) - raised, 0.0))
+    return np.where(log_delta > np.log(regret), reduced, -np.inf)
 
 
 def is_dominated(log_delta: Curve, mu: float, *, tail: LossTail, regret: float = 0.0) -> bool:

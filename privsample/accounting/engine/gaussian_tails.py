@@ -4,12 +4,15 @@ Proofs: docs/notes/gaussian_dp.md, steps 1 and 4.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import gaussian_log_delta
+from privsample.accounting.loss.pair import largest_parts
 
 _UP = 1.0 + 1e-12  # exceeds the relative rounding error of a closed form
 _APART = 1.0 + 1e-10  # least ratio of two standard deviations whose tails are compared
@@ -51,6 +54,18 @@ def mu_at(epsilon: FloatArray, log_delta: FloatArray) -> FloatArray:
     return flat.reshape(result.shape)
 
 
+def gaussian_part(bounds: PrivacyBounds) -> tuple[float, float]:
+    """The `LossPair.gaussian_part` of a pair that dominates an account; (0, +inf) if none is known."""
+    if bounds.infinity_mass > 0.0:
+        return 0.0, np.inf
+    if bounds.pairs:
+        shift, rest = largest_parts(bounds.pairs)
+    else:
+        parts = [gaussian_part(part) for part in bounds.parts]
+        shift, rest = (max(each) for each in zip(*parts, strict=True)) if parts else (0.0, np.inf)
+    return (shift, rest) if shift > 0.0 else (0.0, min(rest, bounds.pure_epsilon))
+
+
 @dataclass(frozen=True, slots=True)
 class LossTail:
     """What is known of a privacy loss beyond every finite epsilon.
@@ -67,10 +82,23 @@ class LossTail:
     shifted: tuple[tuple[float, float], ...] = ()
     zcdp: float = np.inf
 
+    @classmethod
+    def of(cls, bounds: PrivacyBounds) -> Self:
+        """What the bounds of an account say of its loss; nothing if there is an infinity mass."""
+        parts = {gaussian_part(bounds), (0.0, bounds.pure_epsilon)}
+        if bounds.infinity_mass > 0.0:
+            return cls()
+        return cls(shifted=tuple(sorted(part for part in parts if part[1] < np.inf)), zcdp=bounds.zcdp)
+
     @property
     def least_mu(self) -> float:
         """Infimum of the mu for which `start` is finite; +inf if nothing is known."""
         return min([np.sqrt(2 * self.zcdp) * _UP, *(m for m, _ in self.shifted)])
+
+    @property
+    def dominating_mu(self) -> float:
+        """The least known mu with delta <= delta_mu at every epsilon; +inf if none is known."""
+        return min([m for m, rest in self.shifted if rest == 0.0], default=np.inf)
 
     def start(self, mu: float) -> float:
         """An epsilon from which on delta <= delta_mu is known; +inf if none is (gaussian_dp.md, step 4)."""
