@@ -112,7 +112,7 @@ class GaussianFilter(ApproximateFilter):
             return INFINITE
         found = used
         for _ in range(times):
-            left = residue_after(pair, self._mu_left(found))
+            left = residue_after(pair, self._mu_after(found))
             if left is None:
                 return INFINITE
             found = UP.subtract(self._square, decimal(left * left * (1.0 - _EQUAL)))
@@ -122,7 +122,7 @@ class GaussianFilter(ApproximateFilter):
         """The square of the account's own certified mu."""
         try:
             return self._part(float(account.mu()))
-        except (AttributeError, ArithmeticError, NumericalFailure):
+        except (ArithmeticError, NumericalFailure):
             return INFINITE
 
     @property
@@ -138,8 +138,12 @@ class GaussianFilter(ApproximateFilter):
             square = whole / parts
         return decimal_of(square, whole)
 
-    def _mu_left(self, used: Decimal) -> float:
+    def mu_left(self, total: PrivacyCost) -> float:
         """The mu that is left, rounded down."""
+        return self._mu_after(total.loss)
+
+    def _mu_after(self, used: Decimal) -> float:
+        """The mu that a used square leaves, rounded down."""
         return math.sqrt(max(float_down(DOWN.subtract(self._square, used)), 0.0)) * (1.0 - 2.0**-52)
 
     def excess(self, total: PrivacyCost) -> float:
@@ -160,7 +164,7 @@ class GaussianFilter(ApproximateFilter):
         """The budget of this kind of the mu that is left, rounded down; a Gaussian release with it still fits."""
         if not total.loss:
             return self.amount
-        return self._measure(self._mu_left(total.loss)) * (1.0 - 1e-12)
+        return self._measure(self.mu_left(total)) * (1.0 - 1e-12)
 
     def _measure(self, mu: float) -> float:
         """A mu in the measure of the budget, rounded up."""
@@ -170,7 +174,7 @@ class GaussianFilter(ApproximateFilter):
 
     def share(self, total: PrivacyCost, releases: int) -> Target:
         """G_mu with the square of mu that is left divided equally."""
-        return GDP(max(self._mu_left(total.loss) / math.sqrt(releases) * (1.0 - _SHARE_MARGIN), 5e-324))
+        return GDP(max(self.mu_left(total) / math.sqrt(releases) * (1.0 - _SHARE_MARGIN), 5e-324))
 
     def remaining_releases(self, total: PrivacyCost, account: Accountant) -> int:
         """How many releases fit: by the closed form if they are Gaussian, otherwise one after the other."""

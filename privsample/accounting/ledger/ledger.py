@@ -332,7 +332,7 @@ class Ledger:
             for part in [delta] if delta is not None else [None, *filter(None, [state.reservable])]:
                 if state.fits(charge(state, part), part):
                     return part
-            raise refusal_error(state, self.path, charge(state, delta), "the plan", delta=delta, plan=True)
+            raise refusal_error(state, self.path, charge(state, delta), "the plan", items=items, delta=delta, plan=True)
 
         with suppress(BudgetExceeded):  # expensive charges are computed before the file is locked
             fitting_delta(self._now())
@@ -541,7 +541,13 @@ class Ledger:
             charge = known if same else state.charge((item,), None)
             if not state.fits(charge):
                 raise refusal_error(
-                    state, self.path, charge, label or type(item.account).__name__, delta=None, plan=False
+                    state,
+                    self.path,
+                    charge,
+                    label or type(item.account).__name__,
+                    items=(item,),
+                    delta=None,
+                    plan=False,
                 )
             return entry_event(kind, (item,), label, None, _stamp())
 

@@ -22,11 +22,13 @@ def odometer(state: LedgerState, delta: float) -> float:
     """
     found = state.filter
     own = delta - (found.set_aside if isinstance(found, ApproximateFilter) else 0.0)
-    if not own > 0.0 or not found.fits(state.total):
+    if own < 0.0:
         return math.inf
     match found:
         case CurveFilter():
             return replace(found, budget=DP(epsilon=found.budget.epsilon, delta=delta)).spent(state.total)
+        case CopiesFilter() | GaussianFilter() if not (own > 0.0 and found.fits(state.total)):
+            return math.inf
         case CopiesFilter():
             return _by_levels(found, int(state.total.loss), own)
         case GaussianFilter():  # half of delta each: the guarantee of the whole budget holds at any time as well
