@@ -12,8 +12,9 @@ from privsample.accounting.curves.conversion import Curve, log_delta_at
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.directions import Direction, DirectionCurve, direction_bounds
-from privsample.accounting.engine.gaussian_domination import UpperCurve, dominated, least_mu, least_regret
+from privsample.accounting.engine.gaussian_domination import UpperCurve, least_mu, least_regret
 from privsample.accounting.engine.gaussian_tails import LossTail
+from privsample.accounting.loss.product import ProductPair
 
 if TYPE_CHECKING:
     from privsample.accounting.base import Accountant
@@ -81,7 +82,7 @@ class GaussianBounds:
         allowed = probability(regret=regret)
         found = 0.0
         for curve in direction_bounds(cast("Accountant", self), direction):
-            found = max(found, _least_mu(curve, allowed, found))
+            found = max(found, _least_mu(curve, allowed))
         return found
 
     def regret(self, mu: float, *, direction: Direction | None = None) -> float:
@@ -121,40 +122,40 @@ class GaussianBounds:
         return max(_least_regret(curve, shift) for curve in direction_bounds(cast("Accountant", self), direction))
 
 
-def _least_mu(curve: DirectionCurve, regret: float, known: float) -> float:
-    """The least mu of one direction; `known` if that is already proved to be enough."""
-    if curve.bounds.infinity_mass > regret or (regret == 0.0 and curve.bounds.infinity_mass > 0.0):
-        return np.inf
-    tail, nodes = LossTail.of(curve.bounds), _nodes(curve)
-    if 0.0 < known < np.inf:
-        enough, nodes = dominated(nodes, known, tail=tail, regret=regret)
-        _remember(curve, nodes)
-        if enough:
-            return known
-    found, nodes = least_mu(nodes, tail=tail, regret=regret)
-    _remember(curve, nodes)
-    return found
+def _least_mu(curve: DirectionCurve, regret: float) -> float:
+    """The least mu of one direction; computed once for each regret."""
+    known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
+    if regret not in known:
+        mass = curve.bounds.infinity_mass
+        tail = LossTail.of(curve.bounds)
+        if mass > regret or (regret == 0.0 and mass > 0.0):
+            known[regret] = np.inf
+        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu < np.inf:
+            known[regret] = tail.least_mu  # Gaussian noise, also on samples
+        else:
+            known[regret] = least_mu(_nodes(curve), tail=tail, regret=regret)
+    return known[regret]
 
 
 def _least_regret(curve: DirectionCurve, mu: float) -> float:
-    """The least regret of mu in one direction; for mu = 0 the total variation distance."""
+    """The least regret of mu in one direction, computed once; for mu = 0 the total variation distance."""
     if mu == 0.0:
         return float(min(np.nextafter(np.exp(curve.log_delta(np.zeros(1))[0]) * (1.0 + 1e-15), 1.0), 1.0))
-    found, nodes = least_regret(_nodes(curve), mu, tail=LossTail.of(curve.bounds))
-    _remember(curve, nodes)
-    return min(found, 1.0)
+    known: dict[float, float] = curve.bounds.memo.setdefault("regret", {})
+    if mu not in known:
+        known[mu] = min(least_regret(_nodes(curve), mu, tail=LossTail.of(curve.bounds)), 1.0)
+    return known[mu]
 
 
 def _nodes(curve: DirectionCurve) -> UpperCurve:
-    """The curve with all its values that were computed before."""
-    made = UpperCurve(sharp=curve.log_delta, rough=_by_orders(curve.bounds))
-    found: UpperCurve = curve.bounds.memo.get("gaussian", made)
+    """The curve with its first nodes, from which every search starts, so that no result depends on earlier ones."""
+    memo = curve.bounds.memo
+    if "gaussian" not in memo:
+        parts = 4 if any(isinstance(pair, ProductPair) and pair.smooth for pair in curve.bounds.pairs) else 24
+        made = UpperCurve(sharp=curve.log_delta, rough=_by_orders(curve.bounds), most_parts=parts)
+        memo["gaussian"] = made.with_first_nodes()
+    found: UpperCurve = memo["gaussian"]
     return found
-
-
-def _remember(curve: DirectionCurve, nodes: UpperCurve) -> None:
-    """Keep the computed values of the curve for later calls."""
-    curve.bounds.memo["gaussian"] = nodes
 
 
 def _by_orders(bounds: PrivacyBounds) -> Curve | None:

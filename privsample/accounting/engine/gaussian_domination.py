@@ -21,7 +21,7 @@ from privsample.errors import NumericalFailure
 ACCURACY = 5e-10  # relative excess of a reported mu over the least, unless rounding errors of the curve are larger
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
-_ROUNDS, _PATIENT_ROUNDS = 60, 14  # all rounds, and those before the accuracy is relaxed
+_ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
@@ -137,7 +137,8 @@ def is_dominated(log_delta: Curve, mu: float, *, tail: LossTail, regret: float =
 def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0.0) -> tuple[bool, UpperCurve]:
     """`is_dominated` for a curve with nodes, and the curve with the nodes that the proof added."""
     enough = _enough(mu, regret)
-    curve = curve.with_nodes(_first_nodes(mu, tail.start(mu)), enough)
+    if not curve.epsilon.size:
+        curve = curve.with_nodes(_first_nodes(mu, tail.start(mu)), enough)
     for _ in range(_ROUNDS):
         curve = curve.sharpened(enough)
         excess = curve.excess(regret)
@@ -156,30 +157,25 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
     return False, curve
 
 
-def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> tuple[float, UpperCurve]:
-    """The least mu >= 0 for which domination is proved, to `ACCURACY`, or +inf; and the curve with its new nodes."""
-    curve = curve.with_nodes(np.zeros(1), lambda epsilon: np.full(epsilon.shape, -np.inf))
-    low = float(mu_at(curve.epsilon, np.where(curve.is_sharp > 0.0, curve.excess(regret), -np.inf)).max())
-    if low == 0.0 or low == np.inf:
-        return low, curve
-    if regret == 0.0 and tail.start(max(low, tail.least_mu)) == 0.0:
-        return max(low, tail.least_mu), curve
+def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float:
+    """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
+    low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
     for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 12)]:
-        mu = max(low, tail.least_mu if regret == 0.0 else 0.0) * (1.0 + accuracy)
-        if not mu < np.inf:
-            break
+        mu = max(low, known) * (1.0 + accuracy)
+        if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
+            return min(mu, tail.dominating_mu)
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
-            return mu, curve
-        low = max(low, float(mu_at(curve.epsilon, np.where(curve.is_sharp > 0.0, curve.excess(regret), -np.inf)).max()))
-    return np.inf, curve
+            return mu
+        low = curve.least_mu(regret)
+    return tail.dominating_mu
 
 
-def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> tuple[float, UpperCurve]:
-    """The least regret for which domination by delta_mu is proved, to `ACCURACY`; and the curve with its new nodes."""
+def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
+    """The least regret for which domination by delta_mu is proved, to `ACCURACY`. `curve` has nodes."""
     found, curve = dominated(curve, mu, tail=tail)
     if found:
-        return 0.0, curve
+        return 0.0
     start, bound, low = tail.start(mu), 1.0, 0.0
     for _ in range(_ROUNDS):
         with np.errstate(divide="ignore"):
@@ -200,7 +196,12 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> tuple[float
         failing = np.flatnonzero(upper > goal)
         if failing.size:
             curve = curve.split(failing, enough)
-    return bound, curve
+    return bound
+
+
+def _none(epsilon: FloatArray) -> FloatArray:
+    """The logarithm of zero."""
+    return np.full(epsilon.shape, -np.inf)
 
 
 def _enough(mu: float, regret: float) -> Callable[[FloatArray], FloatArray]:

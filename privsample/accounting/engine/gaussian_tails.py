@@ -85,9 +85,10 @@ class LossTail:
     @classmethod
     def of(cls, bounds: PrivacyBounds) -> Self:
         """What the bounds of an account say of its loss; nothing if there is an infinity mass."""
-        parts = {gaussian_part(bounds), (0.0, bounds.pure_epsilon)}
         if bounds.infinity_mass > 0.0:
             return cls()
+        own = max((pair.max_divergence for pair in bounds.pairs), default=np.inf)  # that of one direction
+        parts = {gaussian_part(bounds), (0.0, min(own, bounds.pure_epsilon))}
         return cls(shifted=tuple(sorted(part for part in parts if part[1] < np.inf)), zcdp=bounds.zcdp)
 
     @property
