@@ -129,7 +129,8 @@ def _charge(
     if delta is not None:
         if not isinstance(found, CurveFilter):
             raise ValueError(
-                f"delta must be omitted: the rule of this ledger divides no delta of {found.budget.description} among plans"
+                f"the charge of a plan needs a part of delta, and {found.budget.description} has none to divide by the "
+                "rule of this ledger; omit delta"
             )
         return found.charge_composition(compose_items(items), delta)
     added = found.zero
