@@ -17,11 +17,13 @@ from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair, gaussian_log_delta
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 
-_NODES = 257  # losses of a discretized pair
+_NODES = ((0.03, 257), (0.003, 33), (0.0, 9))  # losses of a discretized pair, fewer for smaller ones; they are bounds
 _FIRST_POINTS, _CELLS_PER_OCTAVE = 24, 24.0
 _SPLIT, _ROUNDS, _MOST_CELLS = 3, 24, 4000
 _EXCHANGES = 12
 _TIGHT = 1e-10  # relative margin of the charge, within which its certificate needs cells of moderate size
+_ROUNDING = 1e-13  # margin of the charge relative to mu^2, above the rounding errors of the curves
+_MOST_RATIO = 1000.0  # mu over the largest loss, above which a certificate would need too many cells
 _LEAST_CHARGE = 1e-9  # least charge, and least remainder, relative to mu^2
 _BINDING = 1e-3  # excess, relative to the largest, of epsilons that are kept
 
@@ -64,7 +66,8 @@ def loss_masses(pair: LossPair) -> LossMasses | None:
     if not 0.0 < most < math.inf:
         return None
     top = most * (1.0 + 1e-9)
-    nodes = np.linspace(-min(top, pair.reverse().max_divergence * (1.0 + 1e-9)), top, _NODES)
+    count = next(nodes for least, nodes in _NODES if top > least)
+    nodes = np.linspace(-min(top, pair.reverse().max_divergence * (1.0 + 1e-9)), top, count)
     log_p, at_infinity = pair.discretize(nodes)
     kept = ~np.isneginf(log_p)
     return LossMasses(log_p=log_p[kept], loss=nodes[kept]) if np.isneginf(at_infinity) else None
@@ -72,9 +75,12 @@ def loss_masses(pair: LossPair) -> LossMasses | None:
 
 def residue(masses: LossMasses, mu: float) -> float | None:
     """The largest certified mu' with f (x) G_mu' >= G_mu, rounded down; None if none is found."""
+    if mu > _MOST_RATIO * masses.most:
+        return None
     points, charge = np.concatenate([[0.0], np.geomspace(0.05, 8.0, _FIRST_POINTS) * mu]), _LEAST_CHARGE * mu * mu
-    for _ in range(_EXCHANGES):  # each adds the epsilon at which the certificate failed
-        charge = _least_charge(masses, mu, points, charge) * (1.0 + _TIGHT)
+    for attempt in range(_EXCHANGES):  # each adds the epsilon at which the certificate failed
+        margin = 4.0**attempt * (_TIGHT * charge + _ROUNDING * mu * mu)
+        charge = _least_charge(masses, mu, points, charge) + margin
         if not charge < mu * mu * (1.0 - _LEAST_CHARGE):
             return None
         found = math.sqrt(mu * mu - charge) * (1.0 - 1e-15)
