@@ -14,6 +14,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.directions import Direction, DirectionCurve, direction_bounds
 from privsample.accounting.engine.gaussian_domination import UpperCurve, least_mu, least_regret
 from privsample.accounting.engine.gaussian_tails import LossTail
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class GaussianBounds:
         return found
 
     def regret(self, mu: float, *, direction: Direction | None = None) -> float:
-        """The least regret of a mu: the largest excess of delta(epsilon) over delta_mu(epsilon), for every epsilon >= 0.
+        """The least regret of a mu: the largest excess of delta(epsilon) over delta_mu(epsilon) at any epsilon >= 0.
 
         Parameters
         ----------
@@ -122,16 +123,28 @@ class GaussianBounds:
         return max(_least_regret(curve, shift) for curve in direction_bounds(cast("Accountant", self), direction))
 
 
+def sampling_note(account: "Accountant") -> str:
+    """What to say beside the least mu of Gaussian noise on samples, after a semicolon; empty for other accounts."""
+    tail = LossTail.of(account.bounds)
+    parts = [part for pair in account.bounds.pairs for part, _ in ProductPair.of(pair, 1).members]
+    if tail.dominating_mu > tail.least_mu or all(isinstance(part, GaussianPair) for part in parts):
+        return ""
+    return (
+        "; that of a subsampled Gaussian mechanism is the mu of the mechanism without sampling, whatever the sampling "
+        "rate: state a mu with its regret, account.mu(regret=1e-6)"
+    )
+
+
 def _least_mu(curve: DirectionCurve, regret: float) -> float:
     """The least mu of one direction; computed once for each regret."""
     known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
     if regret not in known:
         mass = curve.bounds.infinity_mass
         tail = LossTail.of(curve.bounds)
-        if mass > regret or (regret == 0.0 and mass > 0.0):
+        if mass > regret:
             known[regret] = np.inf
-        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu < np.inf:
-            known[regret] = tail.least_mu  # Gaussian noise, also on samples
+        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu:
+            known[regret] = tail.least_mu  # Gaussian noise, also on samples; or +inf
         else:
             known[regret] = least_mu(_nodes(curve), tail=tail, regret=regret)
     return known[regret]
