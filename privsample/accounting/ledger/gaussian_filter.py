@@ -11,7 +11,6 @@ import numpy as np
 
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
-from privsample.accounting.gaussian_target import GDP
 from privsample.accounting.ledger.filters import (
     DOWN,
     INFINITE,

@@ -12,7 +12,6 @@ import numpy as np
 
 from privsample._checks import flag, listed, positive, positive_integer, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.gaussian_target import GDP
 from privsample.accounting.ledger.export import document, write_new
 from privsample.accounting.ledger.filters import PrivacyCost
 from privsample.accounting.ledger.odometer import odometer

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from privsample._checks import probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.gaussian_target import GDP
 from privsample.accounting.ledger.copies import CopiesFilter, copies_in, own_budget
 from privsample.accounting.ledger.filters import Filter, filter_for
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter
