@@ -15,6 +15,7 @@ from privsample.accounting.ledger.filters import (
     UP,
     ApproximateFilter,
     PrivacyCost,
+    SumFilter,
     decimal,
     decimal_of,
     float_down,
@@ -23,7 +24,7 @@ from privsample.accounting.ledger.filters import (
 from privsample.accounting.ledger.largest_mu import largest_mu
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.pair import LossPair
-from privsample.accounting.targets import DP, RDP, ZCDP, Target
+from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target
 from privsample.errors import UnreachableTarget
 
 _MOST_COPIES = 10**9  # largest number of copies whose composition is computed
@@ -195,7 +196,11 @@ def _votes(epsilon: float, response: float) -> float:
 
 def amount_of(budget: Target) -> float:
     """The number of a budget: epsilon, rho or mu."""
-    return budget.rho if isinstance(budget, ZCDP) else getattr(budget, "mu", None) or budget.epsilon  # type: ignore[attr-defined,no-any-return]
+    match budget:
+        case ZCDP(rho=amount) | GDP(mu=amount):
+            return amount
+        case _:
+            return budget.epsilon  # type: ignore[attr-defined,no-any-return]
 
 
 def measured(budget: Target, account: Accountant, set_aside: float) -> float:
@@ -224,6 +229,10 @@ def copies_in(budget: Target, family: Accountant) -> int:
 
     More copies cost more, although the computed cost of few copies may be the looser bound.
     """
+    if isinstance(budget, (DP, ZCDP, RDP)) and getattr(budget, "delta", 0.0) == 0.0:
+        added = SumFilter(budget=budget)
+        one = added.charge(family)
+        return _at_least_one(largest_count(lambda copies: added.fits(copies * one)), budget)
 
     @cache
     def fits(copies: int) -> bool:
@@ -232,12 +241,18 @@ def copies_in(budget: Target, family: Accountant) -> int:
     start = _copies_by_variance(budget, family)
     root = _crossing_copies(lambda copies: budget._excess(copies * family), start)
     found = next((copies for copies in _from(root) if fits(copies)), 0)
-    if not found:
-        raise UnreachableTarget(
-            f"family must be an account of which at least one release fits into {budget.description}; "
-            "choose a release with more noise"
-        )
+    found = _at_least_one(found, budget)
     return found + largest_count(lambda more: found + more <= _MOST_COPIES and fits(found + more))
+
+
+def _at_least_one(copies: int, budget: Target) -> int:
+    """Return the number of copies. Raises UnreachableTarget if it is 0."""
+    if copies:
+        return copies
+    raise UnreachableTarget(
+        f"family must be an account of which at least one release fits into {budget.description}; "
+        "choose a release with more noise"
+    )
 
 
 def _from(root: int) -> Iterator[int]:
@@ -250,24 +265,10 @@ def _from(root: int) -> Iterator[int]:
 
 
 def _copies_by_variance(budget: Target, family: Accountant) -> int:
-    """About how many copies meet the budget if their loss is nearly normal, or pure: where the search starts."""
-    match budget:
-        case DP(epsilon=epsilon, delta=0.0):
-            return _within(epsilon / max(family.pure_epsilon, 1e-300))
-        case DP():
-            square = largest_mu(budget, 0.0) ** 2
-        case ZCDP(rho=rho):
-            square = 2.0 * rho
-        case RDP(order=order, epsilon=epsilon):
-            square = 2.0 * epsilon / order
-        case _:
-            square = amount_of(budget) ** 2
-    return _within(square / max(2.0 * float(family.rdp(_NEAR_ONE)), 1e-300))
-
-
-def _within(count: float) -> int:
-    """The count as an integer from 1 to the largest number of copies."""
-    return int(min(max(count, 1.0), _MOST_COPIES)) if count == count else 1
+    """About how many copies meet the budget if their loss is nearly normal: where the search starts."""
+    square = largest_mu(budget, 0.0) ** 2 if isinstance(budget, DP) else amount_of(budget) ** 2
+    count = square / max(2.0 * float(family.rdp(_NEAR_ONE)), 1e-300)
+    return int(min(max(count, 1.0), _MOST_COPIES))
 
 
 def _crossing_copies(excess: Callable[[int], float], start: int) -> int:

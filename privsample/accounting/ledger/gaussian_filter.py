@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from privsample._value import frozen_value
-from privsample.accounting.base import Accountant
+from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.ledger.filters import (
     DOWN,
     INFINITE,
@@ -27,11 +27,10 @@ from privsample.accounting.ledger.residue import LossMasses, loss_masses, residu
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, binary_pair
-from privsample.accounting.loss.product import ProductPair
-from privsample.accounting.targets import DP, Target
+from privsample.accounting.targets import DP, GDP, Target
 from privsample.errors import NumericalFailure
 
-_MOST_RESIDUES = 400  # releases of one entry that are charged one by one; further ones are charged by their own mu
+_MOST_RESIDUES = 100  # releases of one entry that are charged one by one; further ones are charged by their own mu
 _EQUAL = 1e-15  # relative tolerance within which a square counts as an equal part of the budget
 _SHARE_MARGIN = 1e-12
 
@@ -87,11 +86,16 @@ class GaussianFilter(ApproximateFilter):
 
     def cost(self, total: PrivacyCost, account: Accountant, times: int) -> PrivacyCost:
         """The squares that the releases add, for the worst of the account's pairs, and their infinity masses."""
+        if isinstance(account, Composed):  # the members in turn, which keeps their decimal digits
+            added = self.zero
+            for member, count in account.entries:
+                added = added + self.cost(total + added, member, count * times)
+            return added
         mass = UP.multiply(Decimal(times), decimal_of(account.infinity_mass, self.set_aside))
-        added = max([self._added(total.loss, pair, times) for pair in _pairs(account)], default=Decimal(0))
-        if not (UP.add(total.loss, added) <= self._square or is_gaussian(account)):
-            added = min(added, UP.multiply(Decimal(times), self._own_square(account)))
-        return PrivacyCost(loss=added, renyi=np.empty(0), infinity_mass=mass)
+        loss = max([self._added(total.loss, pair, times) for pair in _pairs(account)], default=Decimal(0))
+        if not (UP.add(total.loss, loss) <= self._square or is_gaussian(account)):
+            loss = min(loss, UP.multiply(Decimal(times), self._own_square(account)))
+        return PrivacyCost(loss=loss, renyi=np.empty(0), infinity_mass=mass)
 
     def _added(self, used: Decimal, pair: LossPair | None, times: int) -> Decimal:
         """The square that `times` releases of a pair add to a used square."""
@@ -100,11 +104,6 @@ class GaussianFilter(ApproximateFilter):
                 return self._added(used, base, times)
             case GaussianPair(mu=mu):
                 return UP.multiply(Decimal(times), self._part(mu))
-            case ProductPair(members=members):
-                found = used
-                for member, count in sorted(members, key=lambda entry: not isinstance(entry[0], GaussianPair)):
-                    found = UP.add(found, self._added(found, member, count * times))
-                return UP.subtract(found, used)
             case None:
                 return INFINITE
         if times > _MOST_RESIDUES:

@@ -38,7 +38,7 @@ from privsample.accounting.ledger.state import (
     entry_event,
     storable_item,
 )
-from privsample.accounting.targets import DP, Target, warn_of_large_delta
+from privsample.accounting.targets import DP, GDP, Target, warn_of_large_delta
 from privsample.errors import BudgetExceeded
 from privsample.plots.spending import plot_spending
 from privsample.relations import Relation
@@ -418,7 +418,7 @@ class Ledger:
         Returns
         -------
         int
-            The number of releases, at most 10^12. It is exact for the rule of the ledger, except that after 400
+            The number of releases, at most 10^12. It is exact for the rule of the ledger, except that after 100
             releases that are charged by what they leave of a Gaussian guarantee it counts fewer.
 
         Raises

@@ -8,7 +8,7 @@ from privsample.accounting.ledger.copies import CopiesFilter, copies_in, own_bud
 from privsample.accounting.ledger.filters import Filter, filter_for
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.largest_mu import largest_mu
-from privsample.accounting.targets import DP, RDP, ZCDP, Target
+from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target
 
 GAUSSIAN = "gaussian"
 
