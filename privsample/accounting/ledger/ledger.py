@@ -1,6 +1,7 @@
 """The ledger: a budget in a file, the entries charged to it, and draws that are charged before they are made."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -471,8 +472,8 @@ class Ledger:
             The axes.
         """
         state = self._now()
-        found, shown = state.filter, np.unique(np.linspace(1, len(state.totals), _MOST_SHOWN).round().astype(int))
-        shown = shown[shown <= len(state.totals)]
+        found, entries = state.filter, np.arange(1, len(state.totals) + 1)
+        shown = entries[:: max(math.ceil(len(entries) / _MOST_SHOWN), 1)]
         used = np.array([found.progress(state.totals[number - 1]) for number in shown])
         return plot_spending(
             ax,

@@ -191,7 +191,7 @@ def test_what_a_gaussian_ledger_charges():
     mixed = found.charge(2 * NOISY + LAPLACE)
     assert 2 * found.charge(NOISY).loss < mixed.loss < 3 * found.charge(NOISY).loss
     posterior = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=100, data_weight=0.01).accountant
-    assert 0 < found.charge(posterior).loss < found.charge(NOISY).loss
+    assert not found.charge(posterior).loss.is_finite()  # its loss has a heavier tail than any Gaussian
     failing = ApproximateAccountant(stated_epsilon=0.01, stated_delta=4e-8)
     assert found.charge(failing).loss == pytest.approx(Decimal(1e-4), rel=Decimal(0.01))
     assert found.fits(2 * found.charge(failing))

@@ -36,7 +36,7 @@ NOISY, LAPLACE = GaussianAccountant(sensitivity=1, noise_std=20), LaplaceAccount
 SAMPLED = SubsampledAccountant(
     base=GaussianAccountant(sensitivity=1, noise_std=1), scheme=PoissonSampling(rate=0.01)
 )
-FAMILIES = [(GDP(0.25), None), (BUDGET, "gaussian"), (BUDGET, LAPLACE), (DP(1), pure(0.1))]
+FAMILIES = [(GDP(0.25), None), (BUDGET, "gaussian"), (BUDGET, pure(0.05)), (DP(1), pure(0.1))]
 
 
 def schema(path):
@@ -47,7 +47,7 @@ def schema(path):
 @pytest.mark.parametrize(("budget", "family"), FAMILIES)
 def test_a_ledger_comes_back_with_its_family(budget, family, path, made):
     ledger = made(budget, family=family)
-    for account in (pure(0.02), LAPLACE if budget == BUDGET else pure(0.01)):
+    for account in (pure(0.02), pure(0.04)):
         ledger.spend(account)
     again = Ledger(path)
     assert (again.family, again.rule, again.budget) == (family, ledger.rule, budget)
@@ -192,7 +192,7 @@ def test_the_odometer_of_an_overdrawn_ledger_is_infinite(made, monkeypatch):
     later = Ledger(ledger.path)
     assert math.isinf(later.spent(1e-6))
     assert later.remaining_releases(NOISY) == 0
-    assert later.spent() > 1.0
+    assert not later.export()["within_budget"]
 
 
 @pytest.mark.parametrize(("budget", "family"), [*FAMILIES, (BUDGET, None), (ZCDP(0.1), None)])
@@ -214,7 +214,7 @@ def test_the_history_is_a_plot(budget, family, made):
 def test_a_long_history_is_a_plot_of_some_entries(made):
     ledger = made(GDP(1))
     for _ in range(15):
-        ledger.spend(pure(0.001))
+        ledger.spend(NOISY)
     assert len(ledger.plot().lines[0].get_ydata()) == 16
     mpl.pyplot.close("all")
 
@@ -225,7 +225,7 @@ def race(path, gate, won):
     gate.wait()
     with suppress(BudgetExceeded):
         while True:
-            ledger.spend(NOISY if count % 2 else LAPLACE)
+            ledger.spend(NOISY)
             count += 1
     won.put(count)
 
@@ -239,14 +239,14 @@ def test_two_processes_at_once_never_exceed_the_budget(path):
     for worker in workers:
         worker.join()
     ledger = Ledger(path)
-    assert 20 <= total == len(ledger.history()) <= 22
+    assert total == len(ledger.history()) == 22
     assert ledger.export()["within_budget"]
 
 
 def test_a_release_is_charged_by_what_others_left(path, made):
     """The cost is computed again if another process spent since the ledger was read."""
     first, other = made(BUDGET, family="gaussian"), Ledger(path)
-    other.spend(NOISY, times=21)
+    other.spend(NOISY, times=20)
     assert other.remaining_releases(LAPLACE) == 1
     first.spend(LAPLACE)
     with pytest.raises(BudgetExceeded):
