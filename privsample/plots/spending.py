@@ -23,10 +23,14 @@ def plot_spending(
     ax.fill_between(x, 0, y, step="post", color=BLUE, alpha=0.2, linewidth=0)
     ax.step(x, y, where="post", color=BLUE, linewidth=1.8, label="spent")
     ax.axhline(budget, color=ORANGE, linewidth=1.4, linestyle=(0, (4, 3)), label=f"budget: {budget:.4g}")
-    ax.set(xlabel="entry", ylabel=measure, xlim=(0, max(float(x[-1]), 1.0) * 1.03), ylim=(0, 1.12 * max(budget, y.max())))
+    ax.set(
+        xlabel="entry", ylabel=measure, xlim=(0, max(float(x[-1]), 1.0) * 1.03), ylim=(0, 1.12 * max(budget, y.max()))
+    )
     ax.spines[["top", "right"]].set_visible(False)
     if 0 < len(names) <= _MOST_NAMED:
-        ax.set_xticks(numbers, [f"{number:.0f} {plain(name)}"[:24] for number, name in zip(numbers, names, strict=True)])
+        ax.set_xticks(
+            numbers, [f"{number:.0f} {plain(name)}"[:24] for number, name in zip(numbers, names, strict=True)]
+        )
         ax.tick_params(axis="x", rotation=30, labelsize=8)
         for text in ax.get_xticklabels():
             text.set_horizontalalignment("right")

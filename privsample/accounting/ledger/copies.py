@@ -200,7 +200,7 @@ def amount_of(budget: Target) -> float:
         case ZCDP(rho=amount) | GDP(mu=amount):
             return amount
         case _:
-            return budget.epsilon  # type: ignore[attr-defined,no-any-return]
+            return budget.epsilon  # type: ignore[attr-defined]
 
 
 def measured(budget: Target, account: Accountant, set_aside: float) -> float:
@@ -258,7 +258,7 @@ def _at_least_one(copies: int, budget: Target) -> int:
 def _from(root: int) -> Iterator[int]:
     """Numbers of copies from `root` down to 1, in growing steps."""
     step = 1
-    while root > 0:
+    while root > 1:
         yield root
         root, step = root - step, 2 * step
     yield 1

@@ -281,8 +281,8 @@ class CurveFilter(ApproximateFilter):
     def rule(self) -> str:
         """The mixture of supermartingales over fixed orders."""
         return (
-            f"Rényi curves are added at {len(self.at)} orders that are fixed when the file is made, and mixed with fixed "
-            f"weights ({FILTER_SOURCE}, and docs/notes/ledger.md, section 2)."
+            f"Rényi curves are added at {len(self.at)} orders that are fixed when the file is made, and mixed with "
+            f"fixed weights ({FILTER_SOURCE}, and docs/notes/ledger.md, section 2)."
         )
 
     @property

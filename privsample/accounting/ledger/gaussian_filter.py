@@ -26,7 +26,7 @@ from privsample.accounting.ledger.filters import (
 from privsample.accounting.ledger.residue import LossMasses, loss_masses, residue
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.accounting.loss.pair import LossPair, binary_pair
+from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair
 from privsample.accounting.targets import DP, GDP, Target
 from privsample.errors import NumericalFailure
 
@@ -64,7 +64,7 @@ class GaussianFilter(ApproximateFilter):
     @property
     def amount(self) -> float:
         """The budget's number: epsilon, or mu."""
-        return self.budget.mu if isinstance(self.budget, GDP) else self.budget.epsilon  # type: ignore[attr-defined,no-any-return]
+        return self.budget.mu if isinstance(self.budget, GDP) else self.budget.epsilon  # type: ignore[attr-defined]
 
     @property
     def measure(self) -> str:
@@ -200,8 +200,13 @@ def _pairs(account: Accountant) -> tuple[LossPair | None, ...]:
     if bounds.pure_epsilon == 0.0:
         return ()
     if bounds.pairs:
-        return bounds.pairs
+        return tuple(pair if _has_finite_loss(pair, bounds.infinity_mass) else None for pair in bounds.pairs)
     return (binary_pair(bounds.pure_epsilon),) if bounds.pure_epsilon < math.inf else (None,)
+
+
+def _has_finite_loss(pair: LossPair, infinity_mass: float) -> bool:
+    """Return whether every infinite loss of a discrete pair is part of the account's infinity mass."""
+    return infinity_mass > 0.0 or not isinstance(pair, DiscretePair) or pair.max_divergence < math.inf
 
 
 @lru_cache(maxsize=1024)

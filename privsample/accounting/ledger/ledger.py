@@ -15,8 +15,8 @@ from privsample._checks import flag, listed, positive, positive_integer, probabi
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.export import document, write_new
 from privsample.accounting.ledger.filters import PrivacyCost
-from privsample.accounting.ledger.odometer import odometer
 from privsample.accounting.ledger.log import PLAIN_SCHEMA, SCHEMA, Log, Writer, check_chain
+from privsample.accounting.ledger.odometer import odometer
 from privsample.accounting.ledger.plan import (
     Draws,
     R_co,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from privsample._value import frozen_value
 
-# "prSb"; all schemas have the same tables: 1 has older tags in its documents, 3 a rule that earlier versions do not know
+# "prSb"; all schemas have the same tables: 1 has older tags in its documents, 3 a rule that earlier versions do not
+# know
 APPLICATION, SCHEMA = 0x70725362, 3
 PLAIN_SCHEMA = 2  # written for ledgers without a family
 _TABLES = """

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from privsample._checks import count_noun
 from privsample._decimals import round_down, round_up
 from privsample.accounting.ledger.copies import CopiesFilter
 from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, PrivacyCost
@@ -51,7 +52,10 @@ def refusal_error(
 def _for_command_line(advice: str, path: Path) -> str:
     """The advice as options and commands of the command line."""
     for python, command in (
-        (_SHARE_ADVICE, f"give more noise or a smaller epsilon (`privsample ledger show {path.name}` says what remains)"),
+        (
+            _SHARE_ADVICE,
+            f"give more noise or a smaller epsilon (`privsample ledger show {path.name}` says what remains)",
+        ),
         ("constant_time=False", "--no-constant-time"),
         ("approximate_share", "--approximate-share"),
         ('family="gaussian"', "--family gaussian"),
@@ -105,20 +109,16 @@ def _family_reason(state: LedgerState, charge: PrivacyCost, items: Sequence[Item
                 f"no number of copies of {name} is known to dominate it",
                 "release copies of the family, releases with less loss, or create a ledger without family",
             )
-        copies = f"{int(charge.loss)} copies" if charge.loss != 1 else "1 copy"
-        return f"it needs {copies} of {name}, and {left} of {found.copies} remain", _SHARE_ADVICE
+        needed = count_noun(int(charge.loss), "copy")
+        return f"it needs {needed} of {name}, and {left} of {found.copies} remain", _SHARE_ADVICE
     if not isinstance(found, GaussianFilter):
         return None
     if not charge.loss.is_finite():
         return "its loss has a heavier tail than any Gaussian guarantee", _OWN_FAMILY
-    cost, left = _up(float(charge.loss) ** 0.5), _down(found.mu_left(total))
+    costs = f"it costs a mu of {_up(float(charge.loss) ** 0.5)}, and {_down(found.mu_left(total))} remains"
     if any(not is_gaussian(item.account) and math.isinf(item.account.pure_epsilon) for item in items):
-        return (
-            f"it costs a mu of {cost}, and {left} remains (mu bounds every epsilon, so that sampling records does not "
-            "reduce it)",
-            _OWN_FAMILY,
-        )
-    return f"it costs a mu of {cost}, and {left} remains", _SHARE_ADVICE
+        return f"{costs} (mu bounds every epsilon, so that sampling records does not reduce it)", _OWN_FAMILY
+    return costs, _SHARE_ADVICE
 
 
 def _infinite_cost_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str, str] | None:

@@ -13,13 +13,12 @@ from scipy import optimize, special
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair, gaussian_log_delta
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 
 _NODES = ((0.03, 257), (0.003, 33), (0.0, 9))  # losses of a discretized pair, fewer for smaller ones; they are bounds
 _FIRST_POINTS, _CELLS_PER_OCTAVE = 24, 24.0
-_SPLIT, _ROUNDS, _MOST_CELLS = 3, 24, 4000
+_SPLIT, _MOST_CELLS, _LEAST_CELL = 3, 4000, 1e-9
 _EXCHANGES = 12
 _TIGHT = 1e-10  # relative margin of the charge, within which its certificate needs cells of moderate size
 _ROUNDING = 1e-13  # margin of the charge relative to mu^2, above the rounding errors of the curves
@@ -56,8 +55,6 @@ class LossMasses:
 
 def loss_masses(pair: LossPair) -> LossMasses | None:
     """The privacy loss of a pair conditional on its being finite; None if it is unbounded."""
-    if isinstance(pair, FailurePair):
-        return loss_masses(pair.base)
     if isinstance(pair, DiscretePair):
         kept = np.isfinite(pair.loss) & ~np.isneginf(pair.log_p)
         log_p = pair.log_p[kept]
@@ -119,7 +116,7 @@ def uncertified_epsilon(masses: LossMasses, mu: float, left: float) -> float | N
     count = max(math.ceil(math.log1p(max(top / mu, 0.0)) * _CELLS_PER_OCTAVE), 4)
     edges = np.expm1(np.linspace(0.0, math.log1p(max(top / mu, 1.0)), count)) * mu
     low, high = edges[:-1], edges[1:]
-    for _ in range(_ROUNDS):
+    while True:
         at_low, at_high = masses.majorants(left, low, high)
         fails = (at_low > _log_delta_below(mu, low)) | (at_high > _log_delta_below(mu, high))
         if not fails.any():
@@ -127,11 +124,10 @@ def uncertified_epsilon(masses: LossMasses, mu: float, left: float) -> float | N
         low, high = low[fails], high[fails]
         middle = (low + high) / 2
         excess = _excess(masses, mu, left, middle)
-        if excess.max() > 0.0 or len(low) > _MOST_CELLS:
-            break
+        if excess.max() > 0.0 or len(low) > _MOST_CELLS or (high - low).max() < _LEAST_CELL * mu:
+            return float(middle[np.argmax(excess)])
         parts = low[:, None] + (high - low)[:, None] * np.arange(_SPLIT + 1) / _SPLIT
         low, high = parts[:, :-1].ravel(), parts[:, 1:].ravel()
-    return float(middle[np.argmax(excess)])
 
 
 def _log_delta_below(mu: float, epsilon: FloatArray) -> FloatArray:

@@ -67,7 +67,8 @@ def compose_items(items: Sequence[Item]) -> Accountant:
 class Settings:
     """The settings that are fixed when a ledger is created.
 
-    `family` names the family that fills the budget, and `copies` is how many copies of it do, if it was computed before.
+    `family` names the family that fills the budget, and `copies` is how many copies of it do, if that was computed
+    before.
     """
 
     budget: Target

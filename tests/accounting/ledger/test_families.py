@@ -20,6 +20,7 @@ from privsample import (
     GaussianMechanism,
     LaplaceAccountant,
     LaplaceMechanism,
+    PairAccountant,
     PoissonSampling,
     SubsampledAccountant,
     ZCDPAccountant,
@@ -31,6 +32,7 @@ from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.largest_mu import largest_mu
 from privsample.accounting.ledger.residue import loss_masses, residue
 from privsample.accounting.ledger.rules import filter_of
+from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import binary_pair
@@ -193,10 +195,14 @@ def test_what_a_gaussian_ledger_charges():
     posterior = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=100, data_weight=0.01).accountant
     assert not found.charge(posterior).loss.is_finite()  # its loss has a heavier tail than any Gaussian
     failing = ApproximateAccountant(stated_epsilon=0.01, stated_delta=4e-8)
-    assert found.charge(failing).loss == pytest.approx(Decimal(1e-4), rel=Decimal(0.01))
+    assert found.charge(failing).loss == pytest.approx(Decimal("1e-4"), rel=Decimal("0.01"))
     assert found.fits(2 * found.charge(failing))
     assert not found.fits(3 * found.charge(failing))
     assert math.isinf(found.spent(3 * found.charge(failing)))
+    failure = FailurePair(base=GaussianPair(mu=0.05), mass=1e-9)
+    assert found._added(Decimal(0), failure, 1) == found.charge(NOISY).loss
+    revealing = PairAccountant(p=[0.5, 0.5, 0.0], q=[0.5, 0.0, 0.5])
+    assert not found.fits(found.charge(revealing))
     assert found.cost(found.zero, pure(1e-3), 101).loss == 101 * found._own_square(pure(1e-3))
     assert not found.fits(found.cost(found.zero, LAPLACE, 30))
 
