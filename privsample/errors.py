@@ -17,7 +17,12 @@ class UnreachableTarget(ValueError):
 
 
 class BudgetExceeded(RuntimeError):
-    """A ledger refused an expense that would exceed its budget. Nothing was spent and nothing was drawn."""
+    """A ledger refused an expense that would exceed its budget. Nothing was spent and nothing was drawn.
+
+    `command_line` is the message with advice for the command line, where it differs.
+    """
+
+    command_line: str | None = None
 
 
 class LargeDeltaWarning(UserWarning):

@@ -11,6 +11,8 @@ from typing import Any
 from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant, ZCDPAccountant
 from privsample.accounting.ledger import Ledger
+from privsample.accounting.ledger.rules import GAUSSIAN
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.cli import build
 from privsample.cli.errors import UsageProblem
 from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole_number
@@ -31,8 +33,13 @@ example: annual budget for 1000 patients
   privsample ledger init patients.ledger --dataset patients-2024 \\
       --n 1000 --unit patient --epsilon 2 --delta 1e-6
   privsample ledger spend patients.ledger --pure 0.5 --label "count, March"
-  privsample ledger show patients.ledger"""
+  privsample ledger show patients.ledger
+example: a budget that Gaussian releases fill exactly
+  privsample ledger init sums.ledger --dataset patients-2024 \\
+      --n 1000 --unit patient --epsilon 1 --delta 1e-6 --family gaussian
+  privsample ledger spend sums.ledger --gdp 0.05 --label "sum, March\""""
 _FILE = "the ledger's file"
+_KINDS = 4  # kinds of releases of which the remaining number is shown
 
 
 def add(parser: Any) -> None:
@@ -59,13 +66,15 @@ def ledger_errors() -> Iterator[None]:
     """Convert refusals and file errors of a ledger, which contain public information only, to UsageProblem."""
     try:
         yield
-    except (BudgetExceeded, OSError) as error:
+    except BudgetExceeded as error:
+        raise UsageProblem(error.command_line or str(error)) from None
+    except OSError as error:
         raise UsageProblem(_error_text(error)) from None
 
 
-def _error_text(error: Exception) -> str:
+def _error_text(error: OSError) -> str:
     """Return the message of the library, or the reason that the operating system gives for a file."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+    if error.strerror and error.filename is not None:
         return f"{error.filename} cannot be opened or written: {error.strerror}"
     return str(error)
 
@@ -110,6 +119,12 @@ def _add_init(parser: Any) -> None:
     )
     add_target(parser)
     parser.add_argument(
+        "--family",
+        metavar="F",
+        help="releases that fill the budget exactly: `gaussian`, or the file (.json) of a release or of an account; "
+        "fixed when the file is made (default: the general rule)",
+    )
+    parser.add_argument(
         "--approximate-share",
         type=number,
         default=None,
@@ -128,10 +143,20 @@ def _init(args: Namespace) -> int:
     relation: Relation = AddRemove(unit=args.unit) if args.n is None else ReplaceOne(n=args.n, unit=args.unit)
     if Path(args.ledger).exists():
         raise UsageProblem(f"{args.ledger} exists, and a ledger is never replaced; choose another name")
-    fixed: dict[str, Any] = {"relation": relation, "dataset": args.dataset}
+    fixed: dict[str, Any] = {"relation": relation, "dataset": args.dataset, "family": _family(args.family)}
     with build.usage_errors(), ledger_errors():
         made = Ledger(args.ledger, budget=budget, approximate_share=args.approximate_share, **fixed)
     return _print_ledger(args, made)
+
+
+def _family(given: str | None) -> str | Accountant | None:
+    """Return the family: a name, or the account in a file. Raises: UsageProblem."""
+    if given is None or given == GAUSSIAN:
+        return given
+    if not Path(given).exists():
+        raise UsageProblem(f"--family must be `gaussian` or the file of a release or of an account, got {given}")
+    with build.usage_errors(), ledger_errors():
+        return _read_account(Path(given))
 
 
 def _add_show(parser: Any) -> None:
@@ -147,11 +172,12 @@ file."""
 
 def _add_spend(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
-    group = parser.add_argument_group("the guarantee (one of three)")
+    group = parser.add_argument_group("the guarantee (one of four)")
     group.add_argument("--pure", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP")
     group.add_argument("--delta", type=number, metavar="D", help="the delta for --pure")
     group.add_argument("--failure", dest="delta", type=number, help=SUPPRESS)  # former name of --delta
     group.add_argument("--zcdp", type=number, metavar="RHO", help="rho-zCDP")
+    group.add_argument("--gdp", type=number, metavar="MU", help="mu-Gaussian differential privacy")
     group.add_argument(
         "--account", metavar="JSON", help="a release (.json), or the output of `privsample account --json`"
     )
@@ -172,14 +198,16 @@ def _spend(args: Namespace) -> int:
 
 
 def _account(args: Namespace, relation: Relation) -> Accountant:
-    if sum(found is not None for found in (args.pure, args.zcdp, args.account)) != 1:
+    if sum(found is not None for found in (args.pure, args.zcdp, args.gdp, args.account)) != 1:
         raise UsageProblem(
-            "the guarantee is missing or given twice: give one of --pure (with --delta), --zcdp and --account"
+            "the guarantee is missing or given twice: give one of --pure (with --delta), --zcdp, --gdp and --account"
         )
     if args.delta is not None and args.pure is None:
         raise UsageProblem("--delta needs --pure: it is the delta for that epsilon")
     if args.account is not None:
         return _read_account(Path(args.account))
+    if args.gdp is not None:
+        return GaussianAccountant(sensitivity=args.gdp, noise_std=1.0, relation=relation)
     if args.zcdp is not None:
         return ZCDPAccountant(rho=args.zcdp, relation=relation)
     if args.delta is not None:
@@ -229,6 +257,12 @@ def _export(args: Namespace) -> int:
     return 0
 
 
+def _kinds(ledger: Ledger) -> list[tuple[str, int]]:
+    """Return how many releases of the kinds spent last still fit."""
+    spent = dict.fromkeys(item.account for entry in reversed(ledger.history()) for item in entry.items)
+    return [(str(account), ledger.remaining_releases(account)) for account in list(spent)[:_KINDS]]
+
+
 def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     check_tables(args)
     with build.usage_errors(), ledger_errors():
@@ -244,6 +278,9 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
         ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
     ]
+    if kinds := _kinds(ledger):
+        facts.append(("fits still", "; ".join(f"{count} x {name}" for name, count in kinds)))
+    facts.append(("rule", ledger.rule))
     if "set_aside" in made:
         aside = made["set_aside"]
         facts.append(("reserved delta", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} remains"))

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from privsample._serial import encode
-from privsample.accounting.ledger.filters import CurveFilter
+from privsample.accounting.ledger.copies import CopiesFilter
+from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter
+from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.state import Entry, LedgerState
 
 FORMAT = 2
@@ -29,10 +31,17 @@ def document(state: LedgerState) -> dict[str, Any]:
         "spent": encode(found.spent(state.total)),
         "remaining": found.left(state.total) if within else 0.0,
         "within_budget": within,
+        "rule": found.rule,
         "entries": [_entry(entry) for entry in state.entries],
     }
     if isinstance(found, CurveFilter):
         made["filter"] = {"orders": list(found.at), "weights": list(found.weights)}
+    elif isinstance(found, GaussianFilter):
+        made["family"] = {"name": "gaussian", "mu": found.mu, "mu_left": found.mu_left(state.total)}
+    elif isinstance(found, CopiesFilter):
+        left = found.copies - int(state.total.loss)
+        made["family"] = {"account": found.family.to_dict(), "copies": found.copies, "left": max(left, 0)}
+    if isinstance(found, ApproximateFilter):
         made["set_aside"] = {"delta": found.set_aside, "left": found.set_aside_left(state.total)}
     return made
 

@@ -27,20 +27,22 @@ from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.guarantees import ApproximateAccountant
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 
+FILTER_SOURCE = "Feldman and Zrnic 2021, Theorem 3.1"
 _DIGITS = 15  # decimal digits that every float keeps; numbers that agree to 15 digits count as equal
-_UP, _DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
+UP, DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
 _PART_DOWN = Context(prec=40, rounding=ROUND_FLOOR)  # fewer digits than sums have, so equal parts add up exactly
 _SHOWN_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
-_ZERO, _INFINITE = Decimal(0), Decimal("Infinity")
+_ZERO, INFINITE = Decimal(0), Decimal("Infinity")
 _TWO_ROUNDINGS = 2.0**-51
 _CALIBRATED = 1e-9  # relative tolerance within which a plan uses the complete budget
 _MARGIN = 1e-9  # relative margin of a share's Rényi curve, which exceeds the rounding of repeated sums
+_MOST_RELEASES = 10**12  # largest number of remaining releases that is counted
 _ROUNDS = 64  # bisections of the interval around the maximum over x
 
 
 def decimal(number: float) -> Decimal:
     """The number to 15 decimal digits, so that 0.1 + 0.2 fits into 0.3; +inf for NaN and for negative numbers."""
-    return Decimal(f"{float(number):.{_DIGITS}g}") if number >= 0 else _INFINITE
+    return Decimal(f"{float(number):.{_DIGITS}g}") if number >= 0 else INFINITE
 
 
 def decimal_of(number: float, whole: float) -> Decimal:
@@ -54,14 +56,14 @@ def decimal_of(number: float, whole: float) -> Decimal:
     return _PART_DOWN.divide(decimal(whole), Decimal(round(ratio)))
 
 
-def _float_down(number: Decimal) -> float:
+def float_down(number: Decimal) -> float:
     """The largest float with 15 digits that is at most this number."""
     return float(_SHOWN_DOWN.plus(number)) + 0.0
 
 
-def _float_up(number: Decimal) -> float:
+def float_up(number: Decimal) -> float:
     """The smallest float with 15 digits that is at least this number."""
-    return 0.0 - _float_down(number.copy_negate())
+    return 0.0 - float_down(number.copy_negate())
 
 
 @frozen_value
@@ -79,9 +81,9 @@ class PrivacyCost:
 
     def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         return PrivacyCost(
-            loss=_UP.add(self.loss, other.loss),
+            loss=UP.add(self.loss, other.loss),
             renyi=np.nextafter(self.renyi + other.renyi, np.inf),
-            infinity_mass=_UP.add(self.infinity_mass, other.infinity_mass),
+            infinity_mass=UP.add(self.infinity_mass, other.infinity_mass),
         )
 
     def __mul__(self, times: int) -> "PrivacyCost":
@@ -89,7 +91,7 @@ class PrivacyCost:
             renyi = np.nextafter(float(times) * self.renyi, np.inf)
         count = Decimal(times)
         return PrivacyCost(
-            loss=_UP.multiply(self.loss, count), renyi=renyi, infinity_mass=_UP.multiply(self.infinity_mass, count)
+            loss=UP.multiply(self.loss, count), renyi=renyi, infinity_mass=UP.multiply(self.infinity_mass, count)
         )
 
     __rmul__ = __mul__
@@ -102,6 +104,16 @@ class Filter(ABC):
     budget: Target
 
     @property
+    @abstractmethod
+    def rule(self) -> str:
+        """The rule and its theorem in one sentence."""
+
+    @property
+    def depends_on_total(self) -> bool:
+        """True if the cost of a release depends on the entries before it."""
+        return False
+
+    @property
     def orders(self) -> FloatArray:
         """The orders at which Rényi curves are added, shape (orders,); empty for budgets of a single number."""
         return np.empty(0)
@@ -112,6 +124,20 @@ class Filter(ABC):
         return self.budget.rho if isinstance(self.budget, ZCDP) else self.budget.epsilon  # type: ignore[attr-defined]
 
     @property
+    def measure(self) -> str:
+        """What `progress` measures, with its unit."""
+        return "ρ spent (nats)" if isinstance(self.budget, ZCDP) else "ε spent (nats)"
+
+    @property
+    def capacity(self) -> float:
+        """The value of `progress` at which the budget is used."""
+        return self.amount
+
+    def progress(self, total: PrivacyCost) -> float:
+        """What a total uses of `capacity`."""
+        return self.spent(total)
+
+    @property
     def zero(self) -> PrivacyCost:
         """The cost of an empty ledger."""
         return PrivacyCost(loss=_ZERO, renyi=np.zeros(self.orders.shape), infinity_mass=_ZERO)
@@ -119,6 +145,20 @@ class Filter(ABC):
     @abstractmethod
     def charge(self, account: Accountant) -> PrivacyCost:
         """The cost of one release with this account; +inf where it cannot be computed."""
+
+    def cost(self, total: PrivacyCost, account: Accountant, times: int) -> PrivacyCost:
+        """The cost that releases with this account add to a total."""
+        del total
+        return times * self.charge(account)
+
+    def share(self, total: PrivacyCost, releases: int) -> Target:
+        """A target for each of several equal releases that fit together into the remaining budget."""
+        return Share(filter=self, total=total, releases=releases)
+
+    def remaining_releases(self, total: PrivacyCost, account: Accountant) -> int:
+        """How many releases with this account still fit, one at a time; at most a million million."""
+        one = self.charge(account)
+        return largest_count(lambda times: self.fits(total + times * one))
 
     @abstractmethod
     def excess(self, total: PrivacyCost) -> float:
@@ -135,7 +175,31 @@ class Filter(ABC):
     def left(self, total: PrivacyCost) -> float:
         """The budget minus `spent`, in nats, rounded down; a release with this pure epsilon (or rho) still fits."""
         spent = decimal(self.spent(total))
-        return max(_float_down(_DOWN.subtract(decimal(self.amount), spent)), 0.0)
+        return max(float_down(DOWN.subtract(decimal(self.amount), spent)), 0.0)
+
+
+class ApproximateFilter(Filter):
+    """A filter that sets aside a part of the budget for infinity masses."""
+
+    __slots__ = ()
+    set_aside: float
+
+    def set_aside_left(self, total: PrivacyCost) -> float:
+        """The part set aside that no infinity mass has used yet, rounded down."""
+        return max(float_down(DOWN.subtract(decimal(self.set_aside), decimal(float_up(total.infinity_mass)))), 0.0)
+
+
+def largest_count(fits: Callable[[int], bool]) -> int:
+    """The largest number of releases that fit, by doubling and bisection; at most a million million."""
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, 2 * high
+        if low >= _MOST_RELEASES:
+            return _MOST_RELEASES
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _computed(measure: Callable[[], float], whole: float) -> Decimal:
@@ -143,7 +207,7 @@ def _computed(measure: Callable[[], float], whole: float) -> Decimal:
     try:
         return decimal_of(measure(), whole)
     except ArithmeticError:
-        return _INFINITE
+        return INFINITE
 
 
 @frozen_value
@@ -155,6 +219,11 @@ class SumFilter(Filter):
 
     budget: Target
 
+    @property
+    def rule(self) -> str:
+        """The sum of the costs."""
+        return f"The costs of the releases in the measure of the budget are added ({FILTER_SOURCE})."
+
     def __post_init__(self) -> None:
         if not isinstance(self.budget, (DP, ZCDP, RDP)) or getattr(self.budget, "delta", 0.0) > 0.0:
             raise TypeError(f"budget must be DP, ZCDP or RDP, got {type(self.budget).__name__}")
@@ -162,7 +231,7 @@ class SumFilter(Filter):
     def charge(self, account: Accountant) -> PrivacyCost:
         """The account's pure_epsilon, zcdp or rdp(order); +inf if it has an infinity mass."""
         if account.infinity_mass > 0:
-            return replace(self.zero, loss=_INFINITE, infinity_mass=decimal(account.infinity_mass))
+            return replace(self.zero, loss=INFINITE, infinity_mass=decimal(account.infinity_mass))
         match self.budget:
             case ZCDP():
                 loss = _computed(lambda: account.zcdp, self.amount)
@@ -174,15 +243,15 @@ class SumFilter(Filter):
 
     def excess(self, total: PrivacyCost) -> float:
         """The total divided by the budget, minus 1."""
-        return float(_UP.subtract(_UP.divide(total.loss, decimal(self.amount)), Decimal(1)))
+        return float(UP.subtract(UP.divide(total.loss, decimal(self.amount)), Decimal(1)))
 
     def spent(self, total: PrivacyCost) -> float:
         """The sum of the costs."""
-        return _float_up(total.loss)
+        return float_up(total.loss)
 
 
 @frozen_value
-class CurveFilter(Filter):
+class CurveFilter(ApproximateFilter):
     """(epsilon, delta) by Rényi curves at fixed orders a with fixed weights w, mixed into one martingale.
 
     Let D = delta - set_aside, and S_a the sum of the Rényi curves at order a. A total fits while
@@ -209,6 +278,14 @@ class CurveFilter(Filter):
         set_fields(self, at=tuple(orders.tolist()), weights=tuple(weights.tolist()), set_aside=float(self.set_aside))
 
     @property
+    def rule(self) -> str:
+        """The mixture of supermartingales over fixed orders."""
+        return (
+            f"Rényi curves are added at {len(self.at)} orders that are fixed when the file is made, and mixed with "
+            f"fixed weights ({FILTER_SOURCE}, and docs/notes/ledger.md, section 2)."
+        )
+
+    @property
     def orders(self) -> FloatArray:
         """The fixed orders."""
         return np.array(self.at)
@@ -216,11 +293,7 @@ class CurveFilter(Filter):
     @property
     def own_delta(self) -> float:
         """The part of delta for the Rényi curves, rounded down."""
-        return _float_down(_DOWN.subtract(decimal(self.budget.delta), decimal(self.set_aside)))
-
-    def set_aside_left(self, total: PrivacyCost) -> float:
-        """The part set aside that no infinity mass has used yet, rounded down."""
-        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.infinity_mass)))), 0.0)
+        return float_down(DOWN.subtract(decimal(self.budget.delta), decimal(self.set_aside)))
 
     def charge(self, account: Accountant) -> PrivacyCost:
         """The account's Rényi curve conditional on a finite loss, its pure epsilon, and its infinity mass."""
@@ -242,7 +315,7 @@ class CurveFilter(Filter):
             epsilon = math.inf
         if not 0.0 <= epsilon < math.inf:
             return PrivacyCost(
-                loss=_INFINITE, renyi=np.full(len(self.at), np.inf), infinity_mass=decimal_of(delta, self.set_aside)
+                loss=INFINITE, renyi=np.full(len(self.at), np.inf), infinity_mass=decimal_of(delta, self.set_aside)
             )
         return self.charge(ApproximateAccountant(stated_epsilon=epsilon, stated_delta=delta))
 
@@ -261,7 +334,7 @@ class CurveFilter(Filter):
         """The least epsilon at this delta; +inf if the infinity mass exceeds `set_aside`."""
         if total.infinity_mass > decimal(self.set_aside):
             return math.inf
-        pure = _float_up(total.loss)
+        pure = float_up(total.loss)
         if pure == 0.0:
             return 0.0
         root = crossing(lambda epsilon: self._curve_excess(total.renyi, epsilon), start=self.budget.epsilon)

@@ -1,18 +1,22 @@
 """The ledger: a budget in a file, the entries charged to it, and draws that are charged before they are made."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from privsample._checks import flag, listed, positive, positive_integer, probability
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.export import document, write_new
-from privsample.accounting.ledger.filters import PrivacyCost, Share
-from privsample.accounting.ledger.log import Log, Writer, check_chain
+from privsample.accounting.ledger.filters import PrivacyCost
+from privsample.accounting.ledger.log import PLAIN_SCHEMA, SCHEMA, Log, Writer, check_chain
+from privsample.accounting.ledger.odometer import odometer
 from privsample.accounting.ledger.plan import (
     Draws,
     R_co,
@@ -23,6 +27,7 @@ from privsample.accounting.ledger.plan import (
     validate_data,
 )
 from privsample.accounting.ledger.refusal import over_budget_error, refusal_error
+from privsample.accounting.ledger.rules import check_family
 from privsample.accounting.ledger.state import (
     Entry,
     Item,
@@ -34,10 +39,15 @@ from privsample.accounting.ledger.state import (
     entry_event,
     storable_item,
 )
-from privsample.accounting.targets import DP, Target, warn_of_large_delta
+from privsample.accounting.targets import DP, GDP, Target, warn_of_large_delta
 from privsample.errors import BudgetExceeded
+from privsample.plots.spending import plot_spending
 from privsample.relations import Relation
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_SHOWN = 200  # entries in a plot
 _SHARE = 1e-6  # default share of delta for infinity masses; it changes the epsilon spent in the seventh digit
 
 
@@ -55,7 +65,7 @@ class Ledger:
     path : str or path-like
         The file. It is created if it does not exist and `budget`, `relation` and `dataset` are given.
     budget : Target, optional
-        `DP`, `ZCDP` or `RDP`.
+        `DP`, `ZCDP`, `RDP` or `GDP`.
     relation : Relation, optional
         Neighbouring relation with the unit of privacy; all accounts must be under it.
     dataset : str, optional
@@ -65,7 +75,13 @@ class Ledger:
         epsilon of their composition. By default a millionth of a delta > 0, which is enough for the failure
         probabilities of a thousand releases of `LogisticPosterior` at delta = 1e-6.
     weights : mapping of float to float, optional
-        Weights by Rényi order, which sum to 1, for budgets with delta > 0; chosen around the budget by default.
+        Weights by Rényi order, which sum to 1, for budgets with delta > 0 and no family; chosen around the budget by
+        default.
+    family : "gaussian" or Accountant, optional
+        The releases that fill the budget exactly; fixed when the file is made. By default Rényi curves are added for
+        (epsilon, delta), and a `GDP` budget is spent by Gaussian releases. With "gaussian", an (epsilon, delta) budget
+        becomes the largest mu that implies it. With an account, the budget becomes the number of such releases that
+        would fit if they were fixed in advance, and any other release is charged by the number that dominates it.
     timeout : float, default 60.0
         Largest time, in seconds, to wait for other processes that write.
 
@@ -85,7 +101,8 @@ class Ledger:
 
     Notes
     -----
-    Source: Feldman and Zrnic 2021, Theorem 3.1; docs/notes/ledger.md.
+    Source: Feldman and Zrnic 2021, Theorem 3.1; Dong, Roth and Su 2022, Theorem 3.2; docs/notes/ledger.md. `rule` says
+    by which of them the ledger decides.
 
     Examples
     --------
@@ -112,12 +129,13 @@ class Ledger:
         dataset: str | None = None,
         approximate_share: float | None = None,
         weights: Mapping[float, float] | None = None,
+        family: str | Accountant | None = None,
         timeout: float = 60.0,
     ) -> None:
         """Open the file, or create it if it does not exist."""
         self._log = Log(path=_path(path).absolute(), timeout=positive(timeout=timeout))
         fixed = {"budget": budget, "relation": relation, "dataset": dataset}
-        given: dict[str, Any] = fixed | {"approximate_share": approximate_share, "weights": weights}
+        given: dict[str, Any] = fixed | {"approximate_share": approximate_share, "weights": weights, "family": family}
         given = {name: item for name, item in given.items() if item is not None}
         _check(given)
         if not self._log.path.exists():
@@ -126,10 +144,13 @@ class Ledger:
                 raise FileNotFoundError(
                     f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well"
                 )
+            if isinstance(family, Accountant):
+                storable_item(family, 1, given["relation"])
             settings = Settings(**_with_share(given))
+            schema = PLAIN_SCHEMA if family is None and not isinstance(budget, GDP) else SCHEMA
             warn_of_large_delta(settings.budget, settings.relation, stacklevel=3)
             with suppress(FileExistsError):  # another process created it first
-                self._log.create(creation_event(settings, _stamp()))
+                self._log.create(creation_event(settings, _stamp()), schema)
         self._log.check()
         events = self._log.after(None)
         check_chain(self._log.path, None, events)
@@ -158,6 +179,16 @@ class Ledger:
     def dataset(self) -> str:
         """The name of the data that the budget protects."""
         return self._state.settings.dataset
+
+    @property
+    def family(self) -> str | Accountant | None:
+        """The releases that fill the budget exactly: "gaussian", an account, or None for the general rule."""
+        return self._state.settings.family
+
+    @property
+    def rule(self) -> str:
+        """The rule by which releases are charged, with its theorem, in one sentence."""
+        return self._state.filter.rule
 
     def fits(self, account: Accountant, times: int = 1) -> bool:
         """Return whether an expense fits into the budget now. Nothing is spent.
@@ -289,15 +320,19 @@ class Ledger:
             raise ValueError("plan must contain at least one mechanism or account")
         if delta is not None and not probability(delta=delta) > 0:
             raise ValueError(f"delta must be > 0, got {delta!r}; omit it to charge the plan by its Rényi curve")
-        known: dict[float | None, PrivacyCost] = {}
+        known: dict[tuple[float | None, PrivacyCost | None], PrivacyCost] = {}
+
+        def charge(state: LedgerState, part: float | None) -> PrivacyCost:
+            key = (part, state.total if state.filter.depends_on_total else None)
+            if key not in known:
+                known[key] = state.charge(items, part)
+            return known[key]
 
         def fitting_delta(state: LedgerState) -> float | None:
             for part in [delta] if delta is not None else [None, *filter(None, [state.reservable])]:
-                if part not in known:
-                    known[part] = state.charge(items, part)
-                if state.fits(known[part], part):
+                if state.fits(charge(state, part), part):
                     return part
-            raise refusal_error(state, self.path, known[delta], "the plan", delta=delta, plan=True)
+            raise refusal_error(state, self.path, charge(state, delta), "the plan", items=items, delta=delta, plan=True)
 
         with suppress(BudgetExceeded):  # expensive charges are computed before the file is locked
             fitting_delta(self._now())
@@ -327,31 +362,87 @@ class Ledger:
             raise ValueError(f"entry {number} of the ledger {self.path} is not a reserved plan; see history()")
         return Reservation(self, number)
 
-    def spent(self) -> float:
-        """The cost of all entries: the smallest budget of this kind into which they fit.
+    def spent(self, delta: float | None = None) -> float:
+        """The cost of all entries: the smallest budget of this kind into which they fit, or their epsilon at a delta.
 
-        It is computed from the stored accounts by the formulas of this version.
+        Everything that was charged is counted, also draws of plans that were not made yet. The cost is computed from
+        the stored accounts by the formulas of this version.
+
+        Parameters
+        ----------
+        delta : float, optional
+            A probability in (0, 1) that was chosen independently of the outputs. The result is then a privacy odometer:
+            (epsilon, delta)-differential privacy holds with the epsilon that is returned, at any time, although this
+            time and the releases may depend on outputs. It follows from the Rényi curves of all entries, with fixed
+            weights, whatever the rule of the ledger is (docs/notes/ledger.md, section 10).
 
         Returns
         -------
         float
-            Nats in the measure of the budget, rounded up.
+            Nats in the measure of the budget, or mu; epsilon if `delta` is given. Rounded up; +inf if there is no
+            guarantee at this delta.
+
+        Raises
+        ------
+        ValueError
+            If delta is not in (0, 1).
         """
         state = self._now()
-        return state.filter.spent(state.total)
+        if delta is None:
+            return state.filter.spent(state.total)
+        if not probability(delta=delta) > 0:
+            raise ValueError(f"delta must be > 0, got {delta!r}; omit it for the cost in the measure of the budget")
+        return odometer(state, float(delta))
 
     def remaining(self) -> float:
-        """The budget minus `spent`; a release with this pure epsilon (or rho) still fits.
+        """The part of the budget that remains.
+
+        By the general rule it is the budget minus `spent`, and a release with this pure epsilon (or rho) still fits. In
+        a ledger with a family it is the guarantee that the rest of the family has, in the measure of the budget.
 
         Returns
         -------
         float
-            Nats in the measure of the budget, >= 0, rounded down.
+            Nats in the measure of the budget, or mu, >= 0, rounded down.
         """
         state = self._now()
         return state.filter.left(state.total) if state.filter.fits(state.total) else 0.0
 
-    def share(self, k: int) -> Share:
+    def remaining_releases(self, account: Accountant) -> int:
+        """How many releases with this account still fit, one at a time.
+
+        Parameters
+        ----------
+        account : Accountant
+            The account of one release.
+
+        Returns
+        -------
+        int
+            The number of releases, at most 10^12. It is exact for the rule of the ledger, except that after 100
+            releases that are charged by what they leave of a Gaussian guarantee it counts fewer.
+
+        Raises
+        ------
+        RelationMismatch, NotRegistered, ValueError, TypeError
+            As for `spend`.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import privsample as ps
+        >>> folder = TemporaryDirectory()
+        >>> ledger = ps.Ledger(
+        ...     f"{folder.name}/study.ledger", budget=ps.GDP(1), relation=ps.AddRemove(), dataset="study"
+        ... )
+        >>> ledger.remaining_releases(ps.GaussianAccountant(sensitivity=1, noise_std=4))
+        16
+        >>> folder.cleanup()
+        """
+        item, state = storable_item(account, 1, self.relation), self._now()
+        return state.filter.remaining_releases(state.total, item.account) if state.filter.fits(state.total) else 0
+
+    def share(self, k: int) -> Target:
         """A target for each of k equal releases, to which mechanisms can be calibrated so that all k fit.
 
         Parameters
@@ -365,7 +456,33 @@ class Ledger:
             The target.
         """
         state = self._now()
-        return Share(filter=state.filter, total=state.total, releases=positive_integer(k=k))
+        return state.filter.share(state.total, positive_integer(k=k))
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Plot what was spent after each entry, with the budget.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            The axes; by default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes.
+        """
+        state = self._now()
+        found, entries = state.filter, np.arange(1, len(state.totals) + 1)
+        shown = entries[:: max(math.ceil(len(entries) / _MOST_SHOWN), 1)]
+        used = np.array([found.progress(state.totals[number - 1]) for number in shown])
+        return plot_spending(
+            ax,
+            shown.astype(float),
+            used,
+            budget=found.capacity,
+            names=[state.entries[number - 1].label for number in shown] if len(shown) == len(state.totals) else [],
+            measure=found.measure,
+        )
 
     def history(self) -> tuple[Entry, ...]:
         """All entries, oldest first.
@@ -416,12 +533,21 @@ class Ledger:
 
     def _spend(self, kind: str, item: Item, label: str) -> Entry:
         """Enter one item if it fits. Raises BudgetExceeded."""
-        charge = self._state.charge((item,), None)
+        before = self._state
+        known = before.charge((item,), None)  # expensive charges are computed before the file is locked
 
         def event(state: LedgerState) -> str:
+            same = not state.filter.depends_on_total or state.total == before.total
+            charge = known if same else state.charge((item,), None)
             if not state.fits(charge):
                 raise refusal_error(
-                    state, self.path, charge, label or type(item.account).__name__, delta=None, plan=False
+                    state,
+                    self.path,
+                    charge,
+                    label or type(item.account).__name__,
+                    items=(item,),
+                    delta=None,
+                    plan=False,
                 )
             return entry_event(kind, (item,), label, None, _stamp())
 
@@ -472,6 +598,8 @@ def _check(given: Mapping[str, Any]) -> None:
     for name, item in given.items():
         if name in kinds and not isinstance(item, kinds[name]):
             raise TypeError(f"{name} must be a {kinds[name].__name__}, got {type(item).__name__}")
+    if "family" in given:
+        check_family(given["family"])
     if "approximate_share" in given:
         probability(approximate_share=given["approximate_share"])
     dataset = given.get("dataset", "data")

@@ -15,7 +15,10 @@ from pathlib import Path
 
 from privsample._value import frozen_value
 
-APPLICATION, SCHEMA = 0x70725362, 2  # "prSb"; schema 1 has the same tables, and older tags in its documents
+# "prSb"; all schemas have the same tables: 1 has older tags in its documents, 3 a rule that earlier versions do not
+# know
+APPLICATION, SCHEMA = 0x70725362, 3
+PLAIN_SCHEMA = 2  # written for ledgers without a family
 _TABLES = """
     PRAGMA application_id = {application};
     PRAGMA user_version = {schema};
@@ -52,9 +55,10 @@ def _next(before: Event | None, document: str) -> Event:
 
 @frozen_value
 class Writer:
-    """The log during an exclusive write."""
+    """The log during an exclusive write, and the format number that it gives the file."""
 
     connection: sqlite3.Connection
+    schema: int = PLAIN_SCHEMA
 
     def after(self, last: Event | None) -> list[Event]:
         """The event `last`, if given, and all later events."""
@@ -63,7 +67,8 @@ class Writer:
     def add(self, last: Event | None, document: str) -> Event:
         """Write one event after `last`; it is committed when the write ends without an error."""
         # older versions refuse the file with a clear message
-        self.connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        ((found,),) = self.connection.execute("PRAGMA user_version")
+        self.connection.execute(f"PRAGMA user_version = {max(found, self.schema)}")
         made = _next(last, document)
         row = (made.number, made.document, made.digest)
         self.connection.execute("INSERT INTO events (id, document, digest) VALUES (?, ?, ?)", row)
@@ -77,16 +82,16 @@ class Log:
     path: Path
     timeout: float
 
-    def create(self, document: str) -> None:
+    def create(self, document: str, schema: int = PLAIN_SCHEMA) -> None:
         """Create the file with its first event, completely or not at all. Raises FileExistsError or OSError."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
             with _translate_errors(self.path), closing(self._connect(draft, "rwc")) as connection:
-                tables = _TABLES.format(application=APPLICATION, schema=SCHEMA)
+                tables = _TABLES.format(application=APPLICATION, schema=schema)
                 connection.executescript(f"BEGIN IMMEDIATE; {tables}")
-                Writer(connection=connection).add(None, document)
+                Writer(connection=connection, schema=schema).add(None, document)
                 connection.execute("COMMIT")
             os.link(draft, self.path)  # fails if the file exists
             _sync_folder(self.path.parent)

@@ -1,33 +1,70 @@
 """Messages of refused entries: what was requested, what remains, and what to do."""
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
+from privsample._checks import count_noun
 from privsample._decimals import round_down, round_up
-from privsample.accounting.ledger.filters import CurveFilter, PrivacyCost
-from privsample.accounting.ledger.state import LedgerState
+from privsample.accounting.ledger.copies import CopiesFilter
+from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, PrivacyCost
+from privsample.accounting.ledger.gaussian_filter import GaussianFilter, is_gaussian
+from privsample.accounting.ledger.state import Item, LedgerState
 from privsample.accounting.targets import DP, RDP, ZCDP
 from privsample.errors import BudgetExceeded
 
 _PURE = "a mechanism without infinity mass (such as LogisticPosterior with constant_time=False)"
+_SHARE_ADVICE = "calibrate to ledger.share(k) for k more releases, or stop here"
+_OWN_FAMILY = (
+    "create a ledger that this release fills, as its own family (family=mechanism.accountant), or one without family"
+)
 _LITTLE = 1e-3  # part of delta at which the epsilon of a composition is of little use
 
 
 def refusal_error(
-    state: LedgerState, path: Path, charge: PrivacyCost, what: str, *, delta: float | None, plan: bool
+    state: LedgerState,
+    path: Path,
+    charge: PrivacyCost,
+    what: str,
+    *,
+    items: Sequence[Item],
+    delta: float | None,
+    plan: bool,
 ) -> BudgetExceeded:
     """The error for an entry that does not fit; `delta` is the part of delta that a plan requested."""
     if not state.filter.fits(state.total):
         return over_budget_error(state, path)
     reason, advice = (
         _infinity_mass_reason(state, charge, delta)
+        or _family_reason(state, charge, items)
         or _infinite_cost_reason(state, charge)
         or _overspend_reason(state, charge)
     )
     found = state.filter
     if plan and isinstance(found, CurveFilter) and delta is None and state.reservable <= _LITTLE * found.budget.delta:
         advice += "; with a larger approximate_share, a ledger charges a plan by the epsilon of its composition"
-    head = f"{what} does not fit into {state.settings.budget.description} of {path.name}"
-    return BudgetExceeded(f"{head}: {reason}; nothing was spent or drawn; {advice}")
+    head = f"{what} does not fit into {state.settings.budget.description} of {path.name}: {reason}"
+    error = BudgetExceeded(f"{head}; nothing was spent or drawn; {advice}")
+    error.command_line = f"{head}; nothing was spent or drawn; {_for_command_line(advice, path)}"
+    return error
+
+
+def _for_command_line(advice: str, path: Path) -> str:
+    """The advice as options and commands of the command line."""
+    for python, command in (
+        (
+            _SHARE_ADVICE,
+            f"give more noise or a smaller epsilon (`privsample ledger show {path.name}` says what remains)",
+        ),
+        ("constant_time=False", "--no-constant-time"),
+        ("approximate_share", "--approximate-share"),
+        ('family="gaussian"', "--family gaussian"),
+        ("family=mechanism.accountant", "--family JSON, the account of this release"),
+        ("without family", "without --family"),
+        ("account.order_limit", "`privsample account`"),
+    ):
+        advice = advice.replace(python, command)
+    return advice
 
 
 def over_budget_error(state: LedgerState, path: Path) -> BudgetExceeded:
@@ -44,16 +81,44 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
     """Reason and advice if the infinity mass does not fit; None if it does."""
     if not charge.infinity_mass:
         return None
-    if not isinstance(state.filter, CurveFilter):
+    found = state.filter
+    if not isinstance(found, ApproximateFilter) or (isinstance(found, GaussianFilter) and not _divides_delta(state)):
         reason = f"its infinity mass is {float(charge.infinity_mass):g}, and this budget allows none"
         return reason, f"use {_PURE}, or a budget DP(epsilon, delta) with an approximate_share"
-    able = state.reservable if delta is not None else state.filter.set_aside_left(state.total)
+    able = state.reservable if delta is not None else found.set_aside_left(state.total)
     if float(charge.infinity_mass) <= able:
         return None
     return (
         f"it needs {float(charge.infinity_mass):g} of delta, and {able:g} is set aside and unused",
         f"use {_PURE}, or create the ledger with a larger approximate_share",
     )
+
+
+def _divides_delta(state: LedgerState) -> bool:
+    """Return whether the budget has a delta, of which a part can be set aside."""
+    return getattr(state.settings.budget, "delta", 0.0) > 0.0
+
+
+def _family_reason(state: LedgerState, charge: PrivacyCost, items: Sequence[Item]) -> tuple[str, str] | None:
+    """Reason and advice in a ledger that is filled by a family; None in others."""
+    found, total = state.filter, state.total
+    if isinstance(found, CopiesFilter):
+        left, name = found.copies - int(total.loss), type(found.family).__name__
+        if not charge.loss.is_finite():
+            return (
+                f"no number of copies of {name} is known to dominate it",
+                "release copies of the family, releases with less loss, or create a ledger without family",
+            )
+        needed = count_noun(int(charge.loss), "copy")
+        return f"it needs {needed} of {name}, and {left} of {found.copies} remain", _SHARE_ADVICE
+    if not isinstance(found, GaussianFilter):
+        return None
+    if not charge.loss.is_finite():
+        return "its loss has a heavier tail than any Gaussian guarantee", _OWN_FAMILY
+    costs = f"it costs a mu of {_up(float(charge.loss) ** 0.5)}, and {_down(found.mu_left(total))} remains"
+    if any(not is_gaussian(item.account) and math.isinf(item.account.pure_epsilon) for item in items):
+        return f"{costs} (mu bounds every epsilon, so that sampling records does not reduce it)", _OWN_FAMILY
+    return costs, _SHARE_ADVICE
 
 
 def _infinite_cost_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str, str] | None:
@@ -86,7 +151,7 @@ def _overspend_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str, str
     name = "rho" if isinstance(state.settings.budget, ZCDP) else "epsilon"
     return (
         f"it would bring the {name} spent from {_up(before)} to {_up(after)}, and {_down(left)} remains",
-        "calibrate to ledger.share(k) for k more releases, or stop here",
+        _SHARE_ADVICE,
     )
 
 

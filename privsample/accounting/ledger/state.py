@@ -9,8 +9,10 @@ from privsample._checks import positive_integer
 from privsample._serial import decode, storable
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant, Composed, check_composable
-from privsample.accounting.ledger.filters import CurveFilter, Filter, PrivacyCost, filter_for
+from privsample.accounting.ledger.copies import CopiesFilter
+from privsample.accounting.ledger.filters import CurveFilter, Filter, PrivacyCost
 from privsample.accounting.ledger.log import Event
+from privsample.accounting.ledger.rules import filter_of
 from privsample.accounting.targets import Target
 from privsample.errors import RelationMismatch
 from privsample.relations import Relation
@@ -63,25 +65,38 @@ def compose_items(items: Sequence[Item]) -> Accountant:
 
 @frozen_value
 class Settings:
-    """The settings that are fixed when a ledger is created."""
+    """The settings that are fixed when a ledger is created.
+
+    `family` names the family that fills the budget, and `copies` is how many copies of it do, if that was computed
+    before.
+    """
 
     budget: Target
     relation: Relation
     dataset: str
     approximate_share: float = 0.0
     weights: Mapping[float, float] | None = None
+    family: str | Accountant | None = None
+    copies: int | None = None
 
     @property
     def filter(self) -> Filter:
         """The privacy filter of the budget."""
-        return filter_for(self.budget, approximate_share=self.approximate_share, weights=self.weights)
+        return filter_of(
+            self.budget,
+            family=self.family,
+            copies=self.copies,
+            approximate_share=self.approximate_share,
+            weights=self.weights,
+        )
 
 
 @frozen_value
 class LedgerState:
     """The state of a ledger after some events.
 
-    `filter` is that of the settings, except that the first plan may have changed how delta is split.
+    `filter` is that of the settings, except that the first plan may have changed how delta is split. `totals` are the
+    totals after each entry.
     """
 
     settings: Settings
@@ -89,6 +104,7 @@ class LedgerState:
     entries: tuple[Entry, ...]
     total: PrivacyCost
     last: Event
+    totals: tuple[PrivacyCost, ...] = ()
 
     @property
     def reservable(self) -> float:
@@ -99,7 +115,7 @@ class LedgerState:
 
     def charge(self, items: Sequence[Item], delta: float | None) -> PrivacyCost:
         """The cost that an entry with these items adds."""
-        return _charge(self.filter, items, delta, {})
+        return _charge(self.filter, self.total, items, delta, {})
 
     def fits(self, charge: PrivacyCost, delta: float | None = None) -> bool:
         """Return whether the budget still holds after an entry with this charge."""
@@ -108,19 +124,25 @@ class LedgerState:
 
 
 def _charge(
-    found: Filter, items: Sequence[Item], delta: float | None, known: dict[Accountant, PrivacyCost]
+    found: Filter, total: PrivacyCost, items: Sequence[Item], delta: float | None, known: dict[Accountant, PrivacyCost]
 ) -> PrivacyCost:
     """The cost by Rényi curve, or at `delta` as one (epsilon, delta). `known` collects charges of single releases."""
     if delta is not None:
         if not isinstance(found, CurveFilter):
-            raise ValueError(f"the charge of a plan needs a part of delta, and {found.budget.description} has none")
+            raise ValueError(
+                f"the charge of a plan needs a part of delta, and {found.budget.description} has none to divide by the "
+                "rule of this ledger; omit delta"
+            )
         return found.charge_composition(compose_items(items), delta)
-    total = found.zero
+    added = found.zero
     for item in items:
+        if found.depends_on_total:
+            added = added + found.cost(total + added, item.account, item.times)
+            continue
         if item.account not in known:
             known[item.account] = found.charge(item.account)
-        total = total + item.times * known[item.account]
-    return total
+        added = added + item.times * known[item.account]
+    return added
 
 
 def _entered(
@@ -137,7 +159,7 @@ def creation_event(settings: Settings, stamp: Mapping[str, Any]) -> str:
 
     It stores the orders and weights of the filter, so that another version's defaults cannot change them.
     """
-    made = settings.filter
+    made, family = settings.filter, settings.family
     weights = list(zip(made.at, made.weights, strict=True)) if isinstance(made, CurveFilter) else None
     document = {
         "event": "create",
@@ -147,6 +169,10 @@ def creation_event(settings: Settings, stamp: Mapping[str, Any]) -> str:
         "approximate_share": settings.approximate_share,
         "weights": weights,
     }
+    if isinstance(made, CopiesFilter):
+        document |= {"family": made.family.to_dict(), "copies": made.copies}
+    elif family is not None:
+        document |= {"family": family}
     return _text(document | dict(stamp))
 
 
@@ -204,6 +230,7 @@ def apply_events(path: object, state: LedgerState | None, events: Sequence[Event
         if state is None:
             state, events = _created(json.loads(events[0].document), events[0]), events[1:]
         entries, found, total, last = list(state.entries), state.filter, state.total, state.last
+        totals = list(state.totals)
         accounts, charges = dict[str, Accountant](), dict[Accountant, PrivacyCost]()
         for last in events:
             at, document = last.number, json.loads(last.document)
@@ -211,28 +238,33 @@ def apply_events(path: object, state: LedgerState | None, events: Sequence[Event
                 _count_draw(entries, document["entry"], document["item"])
                 continue
             entry = _entry(document, len(entries) + 1, accounts, state.settings.relation)
-            charge = _charge(found, entry.items, entry.delta, charges)
+            charge = _charge(found, total, entry.items, entry.delta, charges)
             found, total = _entered(found, total, charge, entry.delta, first=not entries)
             entries.append(entry)
+            totals.append(total)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(
             f"event {at} of the ledger {path} cannot be read by this version of privsample ({error}); "
             "upgrade, or restore a copy that contains all entries"
         ) from None
-    return replace(state, entries=tuple(entries), filter=found, total=total, last=last)
+    return replace(state, entries=tuple(entries), filter=found, total=total, last=last, totals=tuple(totals))
 
 
 def _created(document: dict[str, Any], event: Event) -> LedgerState:
     """The state after the event of creation."""
     if document["event"] != "create":
         raise ValueError(f"the first event is {document['event']!r}")
-    weights = document["weights"]
+    from privsample._version import __version__
+
+    weights, family = document["weights"], document.get("family")
     settings = Settings(
         budget=decode(document["budget"]),
         relation=decode(document["relation"]),
         dataset=document["dataset"],
         approximate_share=document["approximate_share"],
         weights=None if weights is None else dict(weights),
+        family=Accountant.from_dict(family) if isinstance(family, dict) else family,
+        copies=document.get("copies") if document["version"] == __version__ else None,  # formulas may have changed
     )
     made = settings.filter
     return LedgerState(settings=settings, filter=made, entries=(), total=made.zero, last=event)
