@@ -20,7 +20,7 @@ from privsample.accounting.subsampling.ratio_law import RatioCurves
 # Log delta relative to its value at epsilon 0, between which one lattice each is used; beyond the last, coarse bounds.
 _LEVELS = (-2.0, -6.0, -16.0, -40.0, -80.0)
 # Largest difference and ratio of the epsilons of one lattice: its step suits the smallest, its window the largest.
-_WIDEST, _RATIO = 2.0, 2.5
+_WIDEST, _RATIO = 0.6, 1.8
 _TOLERANCE = 2e-7  # error of epsilon that a lattice may cause, relative to epsilon
 # Largest epsilon of removal, whose e^epsilon times the number of steps must not overflow, and of addition, whose
 # e^-epsilon is the difference of a lattice point from 1. Above, the curve of the base is used.

@@ -67,12 +67,12 @@ class MeanTail:
         """
         steep = [(coarse.saddle(a, coarse.cap(a)), ratio) for a, ratio in zip((low, high), ratios, strict=True)]
         width = min(np.sqrt(12 * tolerance * ratio / saddle) for saddle, ratio in steep)
-        excess = coarse.log_excess(high)
+        excesses = coarse.log_excess(low), coarse.log_excess(high)
         # The error of each mass is that of a sum which is at most as concentrated as one with this deviation.
         spread = max(width, 2 * coarse.scale * np.sqrt(coarse.times)) * max(steep[0][0], steep[1][0])
         most = float(np.clip(np.log(_ROUNDED * min(spread, 1.0) / (coarse.times * _NOISE)), 1.0, 15.0))
-        tilts = (_tilt(coarse, high, excess, share * most) for share in _HEADROOMS)
-        window = min((_window(coarse, tilt, low, high, excess) for tilt in tilts), key=lambda w: w.top - w.bottom)
+        tilts = _tilts(coarse, (low, high), excesses, (steep[0][0], steep[1][0]), most)
+        window = min((_window(coarse, tilt, (low, high), excesses) for tilt in tilts), key=lambda w: w.top - w.bottom)
         finest = 0.5 / max(window.tilt, steep[0][0], steep[1][0])
         step = float(max(min(width, finest), (window.top - window.bottom) / _MOST_POINTS))
         # The largest D, which may be an atom, is a node: above, an atom beyond many steps would be far from any other.
@@ -123,31 +123,48 @@ def _log_folded(times: int, log_moment: float, tilt: float, bound: float) -> flo
     return float(np.log(max(bound, 1.0 / tilt) / times) + times * log_moment - tilt * bound + 8 * _ULP * size)
 
 
-def _tilt(coarse: CoarseLaw, high: float, excess: float, headroom: float) -> float:
-    """A tilt, at most the saddle point, under which about e^-headroom of the mass lies above the largest threshold."""
-    t, cap = coarse.times, coarse.cap(high)
-    top = coarse.saddle(high, cap)
-    base, low, up = excess + np.log(t * top), np.log(top) - 40.0, np.log(top)  # log of the mass above the threshold
-    for _ in range(40):
-        middle = (low + up) / 2
-        tilt = float(np.exp(middle))
-        above = base + t * (tilt * high - coarse.log_moment(tilt, cap)[0]) > -headroom
-        low, up = (low, middle) if above else (middle, up)
-    return float(np.exp(up))
+def _tilts(
+    coarse: CoarseLaw,
+    thresholds: tuple[float, float],
+    excesses: tuple[float, float],
+    saddles: tuple[float, float],
+    most: float,
+) -> list[float]:
+    """Tilts, at most the saddle point, under which at least e^-most of the mass is next to and above both thresholds.
+
+    The masses are approximate; if no tilt does that, the best one.
+    """
+    t, cap, tilts = coarse.times, coarse.cap(thresholds[1]), saddles[1] * np.geomspace(1e-3, 1.0, 40)
+    moments = np.array([t * coarse.log_moment(float(tilt), cap)[0] for tilt in tilts])
+    shares = [
+        min(excess + float(np.log(t * saddle)), 0.0) + t * a * tilts - moments
+        for a, excess, saddle in zip(thresholds, excesses, saddles, strict=True)
+        if a > 0.0
+    ]
+    log_mass = np.min(shares, axis=0)
+    enough = [np.flatnonzero(log_mass >= -share * most) for share in _HEADROOMS]
+    chosen = {int(found[0]) for found in enough if len(found)} | {int(np.argmax(log_mass))}
+    return [float(tilts[at]) for at in sorted(chosen)]
 
 
-def _window(coarse: CoarseLaw, tilt: float, low: float, high: float, excess: float) -> "_Window":
+def _window(
+    coarse: CoarseLaw, tilt: float, thresholds: tuple[float, float], excesses: tuple[float, float]
+) -> "_Window":
     """Bounds of the sum, outside of which little tilted mass lies, and which sums above raise the result little."""
+    low, high = thresholds
     t, cap, floor = coarse.times, coarse.cap(high), coarse.floor(low)
     here, _, variance = coarse.log_moment(tilt, cap, floor)
     width = 1.0 / np.sqrt(max(variance * t, 1e-300))
     away = np.append(np.geomspace(0.05, 60.0, 40) * width, np.geomspace(0.3, 60.0, 20) / cap)
     below = np.array([t * (here - coarse.log_moment(tilt - x, cap, floor)[0]) - _TAIL for x in away])
     bottom = min(float(np.max(below / away)), t * low)
-    above = np.array([t * coarse.log_moment(tilt + x, cap, floor)[0] for x in away]) - excess + _TAIL / 2
-    # Sums above the threshold by the length of the window are aliased next to it, where less tilt is removed.
-    length = float(np.min((above - (tilt + away) * t * high) / away))
-    tops = (above + np.log(high + coarse.scale)) / (tilt + away)
+    above = np.array([t * coarse.log_moment(tilt + x, cap, floor)[0] for x in away]) + _TAIL / 2
+    # Sums above a threshold by the length of the window are aliased next to it, where less tilt is removed.
+    length = max(
+        float(np.min((above - excess - (tilt + away) * t * a) / away))
+        for a, excess in zip(thresholds, excesses, strict=True)
+    )
+    tops = (above - excesses[1] + np.log(high + coarse.scale)) / (tilt + away)
     best = int(np.argmin(tops))
     last = float(tilt + away[best])
     top = max(float(tops[best]), 1.0 / last, bottom + length, t * high)
