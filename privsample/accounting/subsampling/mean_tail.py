@@ -160,8 +160,9 @@ def _window(
     bottom = min(float(np.max(below / away)), t * low)
     above = np.array([t * coarse.log_moment(tilt + x, cap, floor)[0] for x in away]) + _TAIL / 2
     # Sums above a threshold by the length of the window are aliased next to it, where less tilt is removed.
+    excess_above = above - np.log((tilt + away) * t) - 1.0  # x_+ <= e^(tilt x - 1)/tilt
     length = max(
-        float(np.min((above - excess - (tilt + away) * t * a) / away))
+        float(np.min((excess_above - excess - (tilt + away) * t * a) / away))
         for a, excess in zip(thresholds, excesses, strict=True)
     )
     tops = (above - excesses[1] + np.log(high + coarse.scale)) / (tilt + away)
