@@ -19,13 +19,15 @@ from privsample.accounting.subsampling.ratio_law import RatioCurves
 
 # Log delta relative to its value at epsilon 0, between which one lattice each is used; beyond the last, coarse bounds.
 _LEVELS = (-2.0, -6.0, -16.0, -40.0, -80.0)
-# Largest difference and ratio of the epsilons of one lattice: its step suits the smallest, its window the largest.
+# Largest difference and ratio of the epsilons of one lattice where one large ratio makes the mean large: its step suits
+# the smallest epsilon, its window the largest.
 _WIDEST, _RATIO = 0.6, 1.8
-_TOLERANCE = 2e-7  # error of epsilon that a lattice may cause, relative to epsilon
+# Error of epsilon that a lattice may cause, relative to epsilon, and for delta below e^_DEEP of that at epsilon 0.
+_TOLERANCE, _DEEP_TOLERANCE, _DEEP = 2e-7, 2e-6, -35.0
 # Largest epsilon of removal, whose e^epsilon times the number of steps must not overflow, and of addition, whose
 # e^-epsilon is the difference of a lattice point from 1. Above, the curve of the base is used.
 _MOST_REMOVING, _MOST_ADDING = 500.0, 20.0
-_FAR_VALUES, _HALVINGS = 96, 55  # values of the table of far bounds; steps of a search for epsilon
+_FAR_VALUES, _HALVINGS = 24, 55  # values of the table of far bounds; steps of a search for epsilon
 _MOST_OUTCOMES = 20_000  # of an enumeration
 _ULP = float(np.finfo(np.float64).eps)
 
@@ -143,19 +145,21 @@ class AllocationPair(SubsampledPair):
         found: list[float] = []
         floor = self._approximate(top)
         for level in _LEVELS:
-            goal, high = float(np.log(self._coarse.scale)) + level, top
-            if not floor < goal:
-                break
+            goal, high = self._coarse.log_scale + level, top
             low = max(low, min(self._coarse.scale, top) * 1e-6)
-            for _ in range(16):
+            for _ in range(12 if floor < goal else 0):
                 middle = float(np.sqrt(low * high))
                 low, high = (middle, high) if self._approximate(middle) > goal else (low, middle)
-            while high > min(last + _WIDEST, last * _RATIO if last else np.inf):
-                last = min(last + _WIDEST, last * _RATIO if last else np.inf)
-                found.append(last)
+            jumps = self.removed and self._coarse.jumps(float(self._threshold(np.array(high))))
+            widest, ratio = (_WIDEST, _RATIO) if jumps else (4 * _WIDEST, np.inf)
+            while high > (longer := min(last + widest, last * ratio if last else np.inf)):
+                found.append(longer)
+                last = longer
             found.append(high)
             last = low = high
-        return tuple(found or [top])
+            if high == top:
+                break
+        return tuple(found)
 
     def _approximate(self, epsilon: float) -> float:
         """Approximate log delta at one epsilon >= 0."""
@@ -183,7 +187,8 @@ class AllocationPair(SubsampledPair):
         low, high = (0.0, *self._ends)[at : at + 2]
         ends = [float(self._threshold(np.array(e))) for e in (low, high)]
         ratios = [np.exp(e if self.removed else -e) for e in (low, high)]
-        tolerance = _TOLERANCE * max(low, min(self._coarse.scale, 1.0))
+        deep = self._approximate(low) < self._coarse.log_scale + _DEEP
+        tolerance = (_DEEP_TOLERANCE if deep else _TOLERANCE) * max(low, self._ends[0] / 3)
         return MeanTail.of(self._coarse, ends[0], ends[1], (ratios[0], ratios[1]), tolerance)
 
     @cached

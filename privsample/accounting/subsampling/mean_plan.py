@@ -12,11 +12,12 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.accounting.subsampling.ratio_law import RatioCurves, RatioLaw
 
-_NODES = 400  # nodes on each side
+_NODES = 250  # nodes on each side
 _LEAST, _MOST = 1e-4, 1e250  # smallest node relative to the mean distance; largest node
 _NEGLIGIBLE = -250.0  # log of E(D - u)_+ up to which nodes are placed
-_STEPS = 45  # halvings of a search
+_STEPS = 30  # halvings of a search
 _CAPS = (0.5, 1.0)  # thresholds of one copy, relative to that of the sum
+_LIKELY = 4.0  # log of the share of the excess from which on large copies matter
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -24,7 +25,8 @@ _ULP = float(np.finfo(np.float64).eps)
 class CoarseLaw:
     """A dominating distribution of D on few nodes, whose spacing grows with the distance from 0.
 
-    distances, log_masses: shape (k,). scale: E D_+, the natural unit of D.
+    distances, log_masses: shape (k,). scale: E D_+, the natural unit of D. infinite: the part of
+    E(D - u)_+ that does not fall with u, approximately; it is left out where a lattice is planned.
     """
 
     curves: RatioCurves
@@ -32,17 +34,24 @@ class CoarseLaw:
     distances: FloatArray
     log_masses: FloatArray
     scale: float
+    infinite: float
 
     @classmethod
     def of(cls, curves: RatioCurves, times: int) -> Self:
         """Place the nodes, and discretize."""
-        scale = float(curves.near(np.zeros(1))[0])
+        whole, infinite = (float(curves.near(np.array([u]))[0]) for u in (0.0, _MOST if curves.above else 1.0))
+        scale = max(whole - infinite, whole * 1e-12)
         high, least = _reach(curves, scale), 1.0
         near, far = (_nodes(scale, end) for end in ((high, least) if curves.above else (curves.largest, high)))
         law = RatioLaw.of(curves, near, far)
         distances = np.concatenate([-far[:0:-1], near])
         with np.errstate(divide="ignore"):
-            return cls(curves, times, distances, np.log(law.masses), scale)
+            return cls(curves, times, distances, np.log(law.masses), scale, infinite)
+
+    @property
+    def log_scale(self) -> float:
+        """Log of the scale: the largest log E(mean - a)_+."""
+        return float(np.log(self.scale))
 
     def log_moment(self, tilt: float, cap: float, floor: float = np.inf) -> tuple[float, float, float]:
         """Log E e^(tilt D), and mean and variance of D under the tilted distribution, with D in [-floor, cap]."""
@@ -74,16 +83,15 @@ class CoarseLaw:
         """Approximate log E(mean - a)_+: the smallest over a few caps."""
         found = []
         for cap in (share * self.cap(a) for share in _CAPS):
-            jump = float(self.curves.near(np.array([cap]))[0])
-            found.append(np.logaddexp(self.log_saddle_point(a, cap), np.log(max(jump, 1e-323))))
-        return float(min(*found, np.log(self.scale)))
+            found.append(np.logaddexp(self.log_saddle_point(a, cap), self._log_jump(cap)))
+        return float(min(*found, self.log_scale))
 
     def log_bound(self, a: float) -> float:
         """Log of a certified bound on E(mean - a)_+, within a factor of about 100: e^(-1) M^times e^(-sum)/(tilt times).
 
         It follows from x_+ <= e^(tilt x - 1)/tilt for the sum less its threshold.
         """
-        found, t = np.log(self.scale), self.times
+        found, t = 0.0, self.times
         far = -self.distances[self.distances <= 0.0][::-1]
         for cap in (share * self.cap(a) for share in _CAPS):
             tilt = self.saddle(a, cap)
@@ -93,6 +101,14 @@ class CoarseLaw:
             bound = t * (moment - tilt * a) - 1.0 - np.log(tilt * t) + 8 * _ULP * t * (1.0 + abs(moment) + tilt * a)
             found = min(found, float(np.logaddexp(bound, np.log(max(law.infinite, 1e-323)))))
         return float(found)
+
+    def jumps(self, a: float) -> bool:
+        """Whether one large copy is a likely reason for a mean above a."""
+        return self._log_jump(self.times * a) > self.log_excess(a) - _LIKELY
+
+    def _log_jump(self, cap: float) -> float:
+        """Log E(D - cap)_+, less the part that does not fall."""
+        return float(np.log(max(float(self.curves.near(np.array([cap]))[0]) - self.infinite, 1e-323)))
 
     def cap(self, a: float) -> float:
         """A threshold of one copy that alone raises the mean above a, beyond which the excess is almost linear."""

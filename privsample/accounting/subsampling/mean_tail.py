@@ -15,7 +15,6 @@ from privsample.accounting.subsampling.mean_plan import CoarseLaw
 from privsample.accounting.subsampling.ratio_law import RatioLaw
 
 _SPREAD = 2e-4  # spacing of far nodes, relative to their distance from 0
-_TOLERANCE = 2e-7  # error of epsilon that the lattice may cause, relative to epsilon
 _MOST_POINTS = 2**22  # largest size of a transform
 _TAIL = 38.0  # log of the tilted mass that may lie outside the window, and of the share of the result beyond it
 # The error of the transform is about _NOISE for each step; at most _ROUNDED of the result. The mass above the threshold
