@@ -60,6 +60,7 @@ from privsample.accounting.targets import DP as DP
 from privsample.accounting.targets import GDP as GDP
 from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
+from privsample.distributions.allocation import RandomAllocation as RandomAllocation
 from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
 from privsample.distributions.finite_repetitions import TabulatedRepetitions as TabulatedRepetitions
@@ -114,6 +115,7 @@ from privsample.distributions.repetitions import Poisson as Poisson
 from privsample.distributions.repetitions import TruncatedNegativeBinomial as TruncatedNegativeBinomial
 from privsample.distributions.schemes import PoissonSampling as PoissonSampling
 from privsample.distributions.schemes import SamplingPart as SamplingPart
+from privsample.distributions.schemes import SamplingRule as SamplingRule
 from privsample.distributions.schemes import Scheme as Scheme
 from privsample.distributions.schemes import StratifiedSampling as StratifiedSampling
 from privsample.distributions.schemes import WithoutReplacement as WithoutReplacement

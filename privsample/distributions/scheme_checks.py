@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample.distributions.schemes import Alternatives, Conversions, Indices, SamplingPart, Scheme
+from privsample.distributions.schemes import Alternatives, Conversions, Indices, SamplingPart, SamplingRule, Scheme
 from privsample.relations import Relation
 
 
@@ -45,7 +45,7 @@ def checked_parts(scheme: Scheme, base: Relation, relation: Relation) -> Alterna
     return tuple(map(tuple, found))
 
 
-def checked_conversions(scheme: Scheme, base: Relation) -> Conversions:
+def checked_conversions(scheme: SamplingRule, base: Relation) -> Conversions:
     """The conversions of the scheme, a tuple of at least one pair of relations."""
     rule = (
         f"{type(scheme).__name__}.conversions must return a tuple of pairs of relations, (of the base, of the result)"

@@ -114,7 +114,64 @@ def _two(sizes: object) -> tuple[object, object]:
 Alternatives = tuple[tuple[SamplingPart, ...], ...]
 
 
-class Scheme(Memo, ABC):
+class SamplingRule(Memo, ABC):
+    """A random choice of the records that a mechanism reads, with the relations for which its account is known.
+
+    Its subclasses are `Scheme`, which draws one subsample, and `RandomAllocation`, which draws those of all steps of an
+    epoch.
+
+    Attributes
+    ----------
+    proved : bool
+        True if the library proves the account. False, the default, adds the assumption STATED to it.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> isinstance(ps.PoissonSampling(rate=0.5), ps.SamplingRule)
+    True
+    """
+
+    __slots__ = ()
+    proved: ClassVar[bool] = False
+
+    @abstractmethod
+    def conversions(self, base: Relation) -> Conversions:
+        """The pairs of relations (of the base, of the subsampled mechanism) for which the account is known.
+
+        Parameters
+        ----------
+        base : Relation
+            The relation of a base, which need not be one of those that match.
+
+        Returns
+        -------
+        tuple of (Relation, Relation)
+            The pairs, with the unit of `base`; the first is used if no relation is requested.
+        """
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """Author, year and theorem of the account."""
+
+    def conversion_rule(self, base: Relation) -> str:
+        """The pairs of relations in words, for messages.
+
+        Parameters
+        ----------
+        base : Relation
+            The relation of a base, which need not be one of those that match.
+
+        Returns
+        -------
+        str
+            By default, the `conversions` one after the other.
+        """
+        return " or ".join(f"{_short(one)} to {_short(other)}" for one, other in self.conversions(base))
+
+
+class Scheme(SamplingRule):
     """A distribution of subsamples. A scheme of your own defines `draw`, `conversions` and `parts`.
 
     Sampled records are in uniformly random order, so positions carry no information.
@@ -152,7 +209,6 @@ class Scheme(Memo, ABC):
     """
 
     __slots__ = ()
-    proved: ClassVar[bool] = False
     nested: ClassVar[bool] = False
 
     @abstractmethod
@@ -170,21 +226,6 @@ class Scheme(Memo, ABC):
         -------
         array of shape (k,)
             Indices of the sampled records, in uniformly random order.
-        """
-
-    @abstractmethod
-    def conversions(self, base: Relation) -> Conversions:
-        """The pairs of relations (of the base, of the subsampled mechanism) for which `parts` is known.
-
-        Parameters
-        ----------
-        base : Relation
-            The relation of a base, which need not be one of those that match.
-
-        Returns
-        -------
-        tuple of (Relation, Relation)
-            The pairs, with the unit of `base`; the first is used if no relation is requested.
         """
 
     @abstractmethod
@@ -222,21 +263,6 @@ class Scheme(Memo, ABC):
     def source(self) -> str:
         """Author, year and theorem of `parts`."""
         return "Balle, Barthe and Gaboardi 2018, Theorems 2 and 7, with stated couplings"
-
-    def conversion_rule(self, base: Relation) -> str:
-        """The pairs of relations in words, for messages.
-
-        Parameters
-        ----------
-        base : Relation
-            The relation of a base, which need not be one of those that match.
-
-        Returns
-        -------
-        str
-            By default, the `conversions` one after the other.
-        """
-        return " or ".join(f"{_short(one)} to {_short(other)}" for one, other in self.conversions(base))
 
 
 def _short(relation: Relation) -> str:

@@ -18,7 +18,7 @@ from privsample.accounting.guarantees import PureAccountant, ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
-from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
+from privsample.distributions.schemes import PoissonSampling, SamplingRule, WithoutReplacement, WithReplacement
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
@@ -98,7 +98,7 @@ def _repeated_event(member: Accountant, times: int, events: Any) -> Any:
     return event if times == 1 else events.SelfComposedDpEvent(event=event, count=times)
 
 
-def _sampled_event(event: Any, scheme: Scheme, events: Any) -> Any:
+def _sampled_event(event: Any, scheme: SamplingRule, events: Any) -> Any:
     match scheme:
         case PoissonSampling(rate=rate):
             return events.PoissonSampledDpEvent(sampling_probability=rate, event=event)

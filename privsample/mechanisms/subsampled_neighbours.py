@@ -12,6 +12,7 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
+from privsample.distributions.allocation import RandomAllocation
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import RecordFormat
 from privsample.distributions.schemes import PoissonSampling, RecordCopies, Scheme
@@ -111,6 +112,36 @@ def sum_neighbours(
         draw=draw,
         loss=loss,
         width=int(np.size(worst.contributions[1])) + 1,
+    )
+
+
+def allocated_neighbours(
+    worst: SumRecords,
+    form: RecordFormat,
+    *,
+    noise: Noise,
+    scheme: RandomAllocation,
+    group: int,
+    account: Accountant,
+    draw: Draw,
+) -> Neighbours:
+    """Worst neighbours of the noisy sums of an epoch: some records, and none. The loss is known for one record."""
+    _, first, _ = worst.records
+    contribution, width = worst.contributions[1], int(np.size(worst.contributions[1]))
+
+    def loss(drawn: FloatArray) -> FloatArray:
+        noisy = drawn[:, :-1].reshape(len(drawn) * scheme.steps, width)
+        ratio = (noise.log_mass(noisy - contribution) - noise.log_mass(noisy)).sum(axis=1)
+        steps = ratio.reshape(len(drawn), scheme.steps)
+        return np.asarray(special.logsumexp(steps, axis=1) - np.log(scheme.steps))
+
+    return Neighbours(
+        account=account,
+        descriptions=(describe_records(group, first), "none"),
+        datasets=(lambda: form.to_data(copies(first, group)), lambda: form.to_data(copies(first, 0))),
+        draw=draw,
+        loss=loss if group == 1 == scheme.times else None,
+        width=width * scheme.steps + 1,
     )
 
 

@@ -11,12 +11,14 @@ from privsample._checks import positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
+from privsample.distributions.allocation import RandomAllocation
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.own_schemes import TableSampling
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.scheme_checks import checked_positions
 from privsample.distributions.schemes import (
     PoissonSampling,
+    SamplingRule,
     Scheme,
     StratifiedSampling,
     WithoutReplacement,
@@ -36,7 +38,7 @@ from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.subsampled_neighbours import count_codes, searched_neighbours, sum_neighbours
+from privsample.mechanisms.subsampled_neighbours import allocated_neighbours, count_codes, searched_neighbours, sum_neighbours
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
@@ -61,9 +63,10 @@ class Subsampled(Wrapper):
     ----------
     base : Mechanism
         The mechanism that runs on the sample.
-    scheme : Scheme
+    scheme : SamplingRule
         The sampling scheme: `PoissonSampling`, `WithoutReplacement`, `WithReplacement`, `StratifiedSampling`,
-        `TableSampling`, or a `Scheme` of your own.
+        `TableSampling`, a `Scheme` of your own, or `RandomAllocation`, with which one release makes all steps of an
+        epoch: the draws of the base for each step, one after the other.
     relation : Relation, optional
         The neighbouring relation of all records. None derives it from the base and the scheme.
 
@@ -91,7 +94,7 @@ class Subsampled(Wrapper):
     """
 
     base: Mechanism
-    scheme: Scheme
+    scheme: SamplingRule
     relation: Relation | None = None
     free_parameters = (
         FreeParameter(
@@ -168,7 +171,12 @@ class Subsampled(Wrapper):
         """Each sampling scheme and kind of base, with a mutant that reads all records in place of a sample."""
         few = GaussianSum(bounds=(-1, 2), noise_std=3, relation=ReplaceOne(n=3))
         model, one, whole = BetaBernoulli(alpha=1, beta=1), WithoutReplacement(n=8, m=1), WithoutReplacement(n=1, m=1)
-        named: dict[str, tuple[Mechanism, Scheme, Scheme]] = {
+        named: dict[str, tuple[Mechanism, SamplingRule, SamplingRule]] = {
+            "random-allocation": (
+                ClippedSum(norm=1, noise_std=0.7, width=1),
+                RandomAllocation(steps=4),
+                RandomAllocation(steps=4, times=4),
+            ),
             "poisson-sample": (
                 ClippedSum(norm=1, noise_std=1, width=2),
                 PoissonSampling(rate=0.3),
@@ -222,9 +230,23 @@ class Subsampled(Wrapper):
         group = positive_integer(group=group)
         one = replace(self, base=_with_one_draw(self.base))
         base, size = one.base, public_size(one.relation)
-        if sums := base._sum_records(random_size=isinstance(one.scheme, PoissonSampling)):
+        if sums := base._sum_records(random_size=isinstance(one.scheme, PoissonSampling | RandomAllocation)):
             noise = base._noise_distribution
             assert noise is not None
+            if isinstance(one.scheme, RandomAllocation):
+                return tuple(
+                    allocated_neighbours(
+                        worst,
+                        self.record_format,
+                        noise=noise,
+                        scheme=one.scheme,
+                        group=group,
+                        account=one.accountant,
+                        draw=one_by_one(one),
+                    )
+                    for worst in sums
+                )
+            assert isinstance(one.scheme, Scheme)
             return tuple(
                 sum_neighbours(
                     worst,
@@ -257,7 +279,7 @@ class Subsampled(Wrapper):
         if isinstance(inner, RandomizedResponse):
             draw, width = count_codes(self, "answers", inner.categories), inner.categories
         else:
-            width = inner.worst_neighbours()[0].width
+            width = inner.worst_neighbours()[0].width * getattr(self.scheme, "steps", 1)
             draw = first_numbers(self, width)
         return searched_neighbours(
             inner.extreme_records(),
@@ -273,7 +295,11 @@ class Subsampled(Wrapper):
         return self._checked(data)
 
     def _draw(self, statistic: NDArray[Any], rng: np.random.Generator) -> Draws:
-        chosen = draw_with_entropy_check(rng, lambda: checked_positions(self.scheme, len(statistic), rng))
+        if isinstance(self.scheme, RandomAllocation):
+            return self._draw_epoch(statistic, self.scheme, rng)
+        assert isinstance(self.scheme, Scheme)
+        scheme = self.scheme
+        chosen = draw_with_entropy_check(rng, lambda: checked_positions(scheme, len(statistic), rng))
         sample, base = statistic[chosen], self.base
         under = base._own_account.relation
         if isinstance(under, ReplaceOne):
@@ -282,6 +308,13 @@ class Subsampled(Wrapper):
                 sample = np.full((1, *sample.shape[1:]), np.nan)
             base = base if len(sample) == under.n else base.for_size(len(sample))
         return base._draw_checked(base._statistic(self.record_format.to_data(sample)), rng).draws
+
+    def _draw_epoch(self, records: NDArray[Any], scheme: RandomAllocation, rng: np.random.Generator) -> Draws:
+        """The draws of the base in each step, one after the other. A base under AddRemove takes any sample."""
+        samples = draw_with_entropy_check(rng, lambda: scheme.draw_steps(len(records), rng))
+        base, read = self.base, self.record_format.to_data
+        steps = [base._draw_checked(base._statistic(read(records[chosen])), rng).draws for chosen in samples]
+        return {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count what the base's public rule would change in all records, for the curator only. Raises SchemaError."""

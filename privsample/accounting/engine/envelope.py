@@ -9,8 +9,9 @@ from privsample._value import frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.gaussian_tails import gaussian_part
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi
-from privsample.accounting.loss.pair import Envelope, certified_maximum, delta_below_zero
+from privsample.accounting.loss.pair import Envelope, LossPair, certified_maximum, delta_below_zero
 from privsample.errors import NotCertified
 
 
@@ -90,3 +91,19 @@ class BoundsEnvelope(Envelope):
         e = np.asarray(epsilon, dtype=np.float64)
         above = views.approx_privacy_curve(self.bounds, np.abs(e))
         return np.where(e >= 0, above, delta_below_zero(e, above))
+
+
+def direction_pairs(bounds: PrivacyBounds, values: float, *, both_orders: bool) -> tuple[LossPair, LossPair]:
+    """One pair for removal, or for both orders, and one for addition; an envelope if there is no single pair.
+
+    With `both_orders`, the first pair dominates both directions of AddRemove. The bounds are tabulated if `values`
+    values of the privacy curve are too expensive.
+    """
+    bounds = within_budget(bounds, curve=values)
+    match bounds.single_pairs:
+        case (one,):
+            return one, one
+        case (removal, addition) if not both_orders:
+            return removal, addition
+    pair = BoundsEnvelope(bounds=bounds)
+    return pair, pair

@@ -10,16 +10,17 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
 from privsample.accounting.engine.bounds import Directions, PrivacyBounds, View
-from privsample.accounting.engine.envelope import BoundsEnvelope
-from privsample.accounting.engine.tables import within_budget
+from privsample.accounting.engine.envelope import direction_pairs
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.subsampling.allocation_bounds import allocation_bounds
 from privsample.accounting.subsampling.coupled import CoupledPair, CoupledTerm
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
 from privsample.accounting.subsampling.sizes import SizeMixturePair
+from privsample.distributions.allocation import RandomAllocation
 from privsample.distributions.own_schemes import CoupledScheme, merged_couplings
 from privsample.distributions.scheme_checks import checked_conversions, checked_parts
-from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, Scheme, unit_of
+from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, SamplingRule, Scheme, unit_of
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne, related
 
@@ -41,6 +42,8 @@ class SubsampledAccountant(Accountant):
       (Theorem 11); n is then a public lower bound on the size of the larger dataset.
     - StratifiedSampling(sizes, samples), base under ReplaceOne(m), m the sum of `samples`: ReplaceOne(n), n the sum of
       `sizes`. A replaced record stays in its stratum, and the stratum with the largest sampling fraction counts.
+    - RandomAllocation, base under AddRemove: AddRemove, for all steps of an epoch together (allocation.md); exact for
+      `times=1`, up to the error of a lattice that is rounded up, about 1e-6 of epsilon.
     - TableSampling and a Scheme of your own: the relations that it states as `conversions`.
     - PoissonSampling, base under ReplaceOne(n), with `relation`: ReplaceOne(n), as a mixture over sample sizes. Given
       the size, Theorem 9 applies; the bound is never above Theorem 14. The base must hold for samples of every size,
@@ -50,8 +53,9 @@ class SubsampledAccountant(Accountant):
     ----------
     base : Accountant
         The account of the mechanism on a sample, for one record.
-    scheme : Scheme
-        `PoissonSampling(...)`, `WithoutReplacement(...)`, `WithReplacement(...)`, or another `Scheme`.
+    scheme : SamplingRule
+        `PoissonSampling(...)`, `WithoutReplacement(...)`, `WithReplacement(...)`, another `Scheme`, or
+        `RandomAllocation(...)`.
     relation : Relation, optional
         Relation of the result where the scheme allows several; otherwise it is determined.
     assumptions : frozenset of Assumption, default frozenset()
@@ -63,6 +67,8 @@ class SubsampledAccountant(Accountant):
         If `base` is not an account, if `scheme` is not a sampling scheme, or if the base does not hold for other sizes.
     RelationMismatch
         If the relations do not match the scheme; the message names those that do.
+    ValueError
+        If `scheme` is RandomAllocation and the base has no privacy curve.
 
     Notes
     -----
@@ -82,7 +88,7 @@ class SubsampledAccountant(Accountant):
     """
 
     base: Accountant
-    scheme: Scheme
+    scheme: SamplingRule
     relation: Relation | None = None  # type: ignore[assignment]
     assumptions: frozenset[Assumption] = frozenset()
 
@@ -105,6 +111,8 @@ class SubsampledAccountant(Accountant):
         If the base has an infinity mass, the Rényi curve and the pure epsilon are those of the subsampled pure
         guarantee of the base, conditional on a finite loss (subsampling.md, "Infinity mass").
         """
+        if isinstance(self.scheme, RandomAllocation):
+            return allocation_bounds(self.base.bounds, self.scheme.steps, self.scheme.times)
         exact = self._exact
         if self.base.infinity_mass == 0.0:
             largest = max(pair.max_divergence for group in self._directions for pair in group)
@@ -123,7 +131,7 @@ class SubsampledAccountant(Accountant):
     @cached
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
-        assert self.relation is not None
+        assert self.relation is not None and isinstance(self.scheme, Scheme)
         found = checked_parts(self.scheme, self.base.relation, self.relation)
         if self._nested or self.base.infinity_mass > 0.0:  # the proof of the infinity mass has one coupling
             found = tuple(merged_couplings(parts) for parts in found)
@@ -165,7 +173,7 @@ class SubsampledAccountant(Accountant):
         members = self._members(self.base, parts)
         both_orders = isinstance(self.base.relation, AddRemove) and not self._nested
         for account, weight, rate in members:
-            pairs = _direction_pairs(account, len(members), both_orders=both_orders)
+            pairs = direction_pairs(account.bounds, _VALUES * len(members), both_orders=both_orders)
             grouped.setdefault(pairs, []).append((rate, weight))
         if self._nested:
             each = [(pairs, rate, weight) for pairs, found in grouped.items() for rate, weight in found]
@@ -193,7 +201,7 @@ class SubsampledAccountant(Accountant):
     @property
     def _nested(self) -> bool:
         """True if removal and addition have separate pairs."""
-        return self.scheme.nested and isinstance(self.relation, AddRemove)
+        return isinstance(self.scheme, Scheme) and self.scheme.nested and isinstance(self.relation, AddRemove)
 
     @property
     def _infinity_mass(self) -> float:
@@ -229,9 +237,9 @@ class SubsampledAccountant(Accountant):
             Number of records in the sample, >= 0.
         """
         size = nonnegative_integer(size=size)
-        sizes = {part.sizes for parts in self._alternatives for part in parts}
         if size == 0 or not isinstance(self.base.relation, ReplaceOne):
             return
+        sizes = {part.sizes for parts in self._alternatives for part in parts}
         stated = {(self.base.relation.n,) * 2 if found is None else found for found in sizes}
         if not any(low <= size <= high for low, high in stated):
             known = " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in sorted(stated))
@@ -245,7 +253,7 @@ class SubsampledAccountant(Accountant):
         return Group(base=self, size=1, relation=relation)
 
 
-def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
+def subsampled_relation(scheme: SamplingRule, base: Relation, asked: Relation | None) -> Relation:
     """The relation of a mechanism under `base` on the subsamples of a scheme; `asked` chooses among several.
 
     Raises RelationMismatch; the message names the relations that match.
@@ -257,7 +265,7 @@ def subsampled_relation(scheme: Scheme, base: Relation, asked: Relation | None) 
             f"base must be about one record, got a base under {base}; subsample the account of one record, then use "
             f".group"
         )
-    if not isinstance(scheme, Scheme):
+    if not isinstance(scheme, SamplingRule):
         raise TypeError(
             "scheme must be PoissonSampling, WithoutReplacement, WithReplacement or another Scheme, got "
             f"{type(scheme).__name__}"
@@ -277,22 +285,6 @@ def _short(relation: Relation) -> str:
     unit = "" if (word := unit_of(relation)) == "record" else f"unit={word!r}"
     size = f"n={relation.n}" if isinstance(relation, ReplaceOne) else ""
     return f"{type(relation).__name__}({', '.join(filter(None, (size, unit)))})"
-
-
-def _direction_pairs(account: Accountant, members: int, *, both_orders: bool) -> tuple[LossPair, LossPair]:
-    """One pair for removal, or for both orders, and one for addition; an envelope if there is no single pair.
-
-    With `both_orders`, the first pair dominates both directions of AddRemove. The bounds are tabulated if a search
-    would need too many values of this account and of as many other members.
-    """
-    bounds = within_budget(account.bounds, curve=_VALUES * members)
-    match bounds.single_pairs:
-        case (one,):
-            return one, one
-        case (removal, addition) if not both_orders:
-            return removal, addition
-    pair = BoundsEnvelope(bounds=bounds)
-    return pair, pair
 
 
 def _member(base: Accountant, part: SamplingPart) -> Member:
