@@ -32,7 +32,6 @@ _INTERCEPT_SHARE = 2.0  # default prior deviation of a score, divided by that of
 class PosteriorRegression(DeclaredRecords, ABC):
     """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
 
-    epsilon: float
     norm: float | None
     prior_std: float | None
     fit_intercept: bool

@@ -84,7 +84,7 @@ class NoisyScore:
         return (self.bounds[1] - self.bounds[0]) * weight
 
     def calibrated(self, weight: float, rho: float) -> "NoisyScore":
-        """Return the same noise with the standard deviation at which it costs rho-zCDP, approximately for Laplace noise.
+        """Return the same noise with the standard deviation at which it costs rho-zCDP; for Laplace noise, nearly.
 
         Parameters
         ----------
@@ -115,6 +115,17 @@ class NoisyScore:
         """
         std = np.nan if self.noise_std is None else self.noise_std
         return float((self._factor * self.sensitivity(weight) / std) ** 2 / 2.0)
+
+    def as_gaussian(self) -> "NoisyScore":
+        """Return Gaussian noise that costs about as much, for prices in closed form.
+
+        Returns
+        -------
+        NoisyScore
+            Gaussian noise with the same `rho`.
+        """
+        std = None if self.noise_std is None else self.noise_std / self._factor
+        return replace(self, noise_std=std, distribution="gaussian")
 
     @property
     def _factor(self) -> float:

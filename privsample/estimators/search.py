@@ -132,8 +132,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         trainings, if the estimator has a parameter `target` and declares neither it nor epsilon or delta, and there is
         no `training_account`; the noise on the scores; and `repetitions`. None: all parts must be given.
     division : tuple of three floats, optional
-        Shares of the budget of `target` for trainings, scores and repetitions, each > 0; only their ratios matter. Parts
-        that are given or free of cost leave their share to the others. None: (0.6, 0.1, 0.3).
+        Shares of the budget of `target` for trainings, scores and repetitions, each > 0; only their ratios matter.
+        Parts that are given or free of cost leave their share to the others. None: (0.5, 0.05, 0.45).
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from privsample.accounting.engine import views
 from privsample.accounting.targets import DP, Target
 
 _LEAST, _MOST = 1e-12, 1e4  # range of the scale: below it nothing is left for trainings and scores
-_ROUNDS = 40
+_ROUNDS, _LONGEST_STEP = 60, 6.0
 
 
 def log_distance(target: Target, account: Accountant) -> float:
@@ -26,39 +26,34 @@ def log_distance(target: Target, account: Accountant) -> float:
 
 
 def log_root(excess: Callable[[float], float], start: float, *, accuracy: float, power: float) -> float:
-    """Return the root of an increasing function of a scale > 0, to a relative accuracy; `_LEAST` or `_MOST` at an end.
+    """Return a scale just below the root of an increasing function, or an end of the range of scales.
 
-    The first step assumes that the function grows as `power` times the log of the scale. The following steps are
-    secants with halved weights of the end that stays (Illinois), which need five to eight evaluations.
+    The function grows about as `power` times the log of the scale, and the result has an excess in
+    [-accuracy power, 0]. Newton steps with this slope come first; once both signs are known, secants between the ends
+    take over, with half the weight of an end that stays (Illinois).
     """
-    x, f = float(np.log(start)), excess(start)
-    ends, low, high = (float(np.log(_LEAST)), float(np.log(_MOST))), None, None
-    step = 1.0
+    ends = (float(np.log(_LEAST)), float(np.log(_MOST)))
+    slack, stretch, side = accuracy * power, 1.0, 0
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    x = float(np.clip(np.log(start), *ends))
     for _ in range(_ROUNDS):
-        if f <= 0.0:
-            low = (x, f)
-        else:
-            high = (x, f)
-        if low is not None and high is not None:
-            break
-        if x in ends:
-            return _LEAST if f > 0.0 else _MOST
-        move = np.clip(-f / power, -6.0, 6.0)
-        x = float(np.clip(x + step * (move + np.copysign(accuracy, -f)), *ends))
-        f, step = excess(float(np.exp(x))), 1.5 * step
-    assert low is not None and high is not None
-    side = 0
-    for _ in range(_ROUNDS):
-        (a, fa), (b, fb) = low, high
-        if b - a <= accuracy:
-            break
-        x = a - fa * (b - a) / (fb - fa) if fb > fa else (a + b) / 2.0
-        x = float(np.clip(x, a + accuracy / 4.0, b - accuracy / 4.0))
         f = excess(float(np.exp(x)))
+        if -slack <= f <= 0.0:
+            return float(np.exp(x))
         if f <= 0.0:
-            low, high = (x, f), (b, fb / 2.0 if side < 0 else fb)
-            side = -1
+            high = high if high is None or side >= 0 else (high[0], high[1] / 2.0)
+            low, side = (x, f + slack / 2.0), -1
         else:
-            low, high = (a, fa / 2.0 if side > 0 else fa), (x, f)
-            side = 1
-    return float(np.exp(low[0]))
+            low = low if low is None or side <= 0 else (low[0], low[1] / 2.0)
+            high, side = (x, f + slack / 2.0), 1
+        if low is None or high is None:
+            if x in ends and (x == ends[0]) == (f > 0.0):
+                return float(np.exp(x))
+            move = -stretch * (f + slack / 2.0) / power
+            x, stretch = float(np.clip(x + np.clip(move, -_LONGEST_STEP, _LONGEST_STEP), *ends)), 1.5 * stretch
+        elif high[0] - low[0] <= accuracy / 8.0:  # a jump: no scale has an excess near 0
+            break
+        else:
+            x = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
+    return float(np.exp(ends[0] if low is None else low[0]))

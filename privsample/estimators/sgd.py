@@ -96,6 +96,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
         scaled, centre, spread = self._scaled(rows)
         self.release_ = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self._stated_delta)
         self.accountant_, self._centre = self.release_.account, centre
+        self.plan_, self.noise_multiplier_ = mechanism, mechanism.noise_multiplier
         coefficients = self.release_["coefficients"][0] / spread
         own = float(self.release_["intercept"][0]) if self.fit_intercept else 0.0
         self._set(coefficients, own - float(coefficients @ centre))
@@ -185,6 +186,11 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         The private release: everything that may be published.
     accountant_ : SGDAccountant
         The account of the release.
+    plan_ : NoisyProjectedSGD
+        The mechanism that was run, planned from public numbers: its batch, epochs, order and noise.
+    noise_multiplier_ : float
+        Standard deviation of the noise on the sum of a batch's gradients, over the largest change of this sum when one
+        record is replaced.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : numpy.ndarray of str, shape (features,)
@@ -367,6 +373,11 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         The private release: everything that may be published.
     accountant_ : SGDAccountant
         The account of the release.
+    plan_ : NoisyProjectedSGD
+        The mechanism that was run, planned from public numbers: its batch, epochs, order and noise.
+    noise_multiplier_ : float
+        Standard deviation of the noise on the sum of a batch's gradients, over the largest change of this sum when one
+        record is replaced.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : numpy.ndarray of str, shape (features,)

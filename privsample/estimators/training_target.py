@@ -81,7 +81,8 @@ def calibrated_steps(estimator: Any) -> tuple[str, ...]:
     if isinstance(estimator, Pipeline):
         steps = [(f"{name}__", step) for name, step in estimator.steps if not is_stateless(step)]
     free = [prefix for prefix, step in steps if _takes_target(step) and not _declared(step)]
-    if free and len(free) < len(steps):
+    private = [step for _, step in steps if hasattr(step, "accountant_for") or hasattr(step, "accountant")]
+    if free and len(free) < len(private):
         raise ValueError(
             "with target, all private steps of a pipeline must declare epsilon, delta or target, or none of them: "
             f"{', '.join(prefix.removesuffix('__') for prefix in free)} does not"
@@ -123,7 +124,7 @@ class CalibratedTraining:
         return CalibratedTraining(
             estimator=estimator,
             steps=steps,
-            unit=found[0].relation.unit,
+            unit=found[0].relation.unit,  # type: ignore[attr-defined]
             assumptions=frozenset().union(*(account.assumptions for account in found)),
         )
 
