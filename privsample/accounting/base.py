@@ -31,6 +31,7 @@ from privsample.accounting.engine.compose import compose, compose_parallel
 from privsample.accounting.engine.group import group
 from privsample.accounting.engine.routes import Route, affordable, routes
 from privsample.accounting.engine.tables import within_budget
+from privsample.accounting.gaussian_dp import GaussianBounds
 from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.accounting.loss.rows import CurveRows
 from privsample.errors import NumericalFailure, RelationMismatch
@@ -60,7 +61,7 @@ class _FieldsSignature:
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-class Accountant(Memo, ABC):
+class Accountant(GaussianBounds, Memo, ABC):
     """Abstract base class of all accountants: the privacy cost of a release, as a function of public parameters.
 
     An account is an immutable value. It is fixed before any data are seen, and its one abstract method describes the

@@ -7,7 +7,7 @@ from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
-from privsample.accounting.targets import DP, RDP, ZCDP, Target
+from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target
 from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
 from privsample.cli.models import model
@@ -18,7 +18,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 
 STATED_DELTA = 1e-6
-_NO_TARGET = "no privacy target was given: give --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+_NO_TARGET = "no privacy target was given: give --epsilon with --delta, or --order with --rdp-epsilon, --rho or --mu"
 
 
 @contextmanager
@@ -32,10 +32,15 @@ def usage_errors(words: str = "") -> Iterator[None]:
 
 def target(args: Namespace) -> Target | None:
     """Return the privacy target, or None if there is none. Raises: UsageProblem."""
-    given = [args.epsilon is not None, args.order is not None or args.rdp_epsilon is not None, args.rho is not None]
+    given = [
+        args.epsilon is not None,
+        args.order is not None or args.rdp_epsilon is not None,
+        args.rho is not None,
+        args.mu is not None,
+    ]
     if sum(given) > 1:
         raise UsageProblem(
-            "give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+            "give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho, or --mu"
         )
     if (args.order is None) != (args.rdp_epsilon is None):
         raise UsageProblem(
@@ -48,6 +53,8 @@ def target(args: Namespace) -> Target | None:
             return DP(epsilon=args.epsilon, delta=args.delta)
         if args.order is not None:
             return RDP(order=args.order, epsilon=args.rdp_epsilon)
+        if args.mu is not None:
+            return GDP(mu=args.mu)
         return None if args.rho is None else ZCDP(rho=args.rho)
 
 

@@ -34,12 +34,14 @@ OWN = frozenset(
         "list",
         "map",
         "mechanism",
+        "mu",
         "names",
         "order",
         "out",
         "progress",
         "public-data",
         "rdp-epsilon",
+        "regret",
         "report",
         "rho",
         "samples",
@@ -240,7 +242,7 @@ def _mapping(text: str) -> dict[str, float | None]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options of the privacy target."""
-    group = parser.add_argument_group("privacy target (one of three)")
+    group = parser.add_argument_group("privacy target (one of four)")
     group.add_argument("--epsilon", type=number, metavar="E", help="epsilon of differential privacy; needs --delta")
     group.add_argument(
         "--delta",
@@ -255,6 +257,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "--rdp-epsilon", type=number, metavar="E", help="epsilon of Rényi differential privacy at --order"
     )
     group.add_argument("--rho", type=number, metavar="RHO", help="rho of zero-concentrated differential privacy")
+    group.add_argument("--mu", type=number, metavar="MU", help="mu of Gaussian differential privacy")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.gaussian_tails import gaussian_part
 from privsample.accounting.loss.exact import CertifiedPair, CertifiedRenyi
 from privsample.accounting.loss.pair import Envelope, certified_maximum, delta_below_zero
 from privsample.errors import NotCertified
@@ -32,6 +33,11 @@ class BoundsEnvelope(Envelope):
     def order_limit(self) -> float:
         """The account's order limit; 1 if it has an infinity mass."""
         return self.bounds.order_limit if self.bounds.infinity_mass == 0.0 else 1.0
+
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """That of the account."""
+        return gaussian_part(self.bounds)
 
     @property
     def is_expensive(self) -> bool:

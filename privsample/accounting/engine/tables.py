@@ -227,6 +227,11 @@ class TabulatedPair(LossPair):
         return self.pair.max_divergence
 
     @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """That of the pair."""
+        return self.pair.gaussian_part
+
+    @property
     def order_limit(self) -> float:
         """Order limit of the pair."""
         return self.pair.order_limit

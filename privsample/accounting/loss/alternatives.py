@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
-from privsample.accounting.loss.pair import LossPair, worst_log_delta, worst_renyi
+from privsample.accounting.loss.pair import LossPair, largest_parts, worst_log_delta, worst_renyi
 
 _BLOCK = 4096  # epsilons evaluated at once
 
@@ -39,6 +39,11 @@ class OneOfPairs(LossPair):
     def max_divergence(self) -> float:
         """Largest max divergence of the members, in nats."""
         return max(pair.max_divergence for pair in self.members)
+
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """The largest shift and the largest remaining loss of the members."""
+        return largest_parts(self.members)
 
     @property
     def order_limit(self) -> float:

@@ -31,6 +31,11 @@ class GaussianPair(SmoothPair):
         """Infinite: the loss is unbounded."""
         return np.inf
 
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """The shift itself."""
+        return self.mu, 0.0
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Rényi divergence a mu^2 / 2, rounded up (Gil, Alajaji and Linder 2013)."""
         return gaussian_renyi(self.mu, orders)

@@ -88,6 +88,15 @@ class LossPair(Memo, ABC):
         """Order below which the Rényi divergence is finite; +inf by default."""
         return np.inf
 
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """A pair that dominates this one: a Gaussian shift m and an independent loss of at most c nats, as (m, c).
+
+        The privacy curve is at most that of the Gaussian pair at epsilon - c. The default has no Gaussian shift, and
+        c is the max divergence.
+        """
+        return 0.0, self.max_divergence
+
     def least_epsilon(self, log_delta: float) -> float:
         """Smallest epsilon at which the privacy curve is at most a given delta, rounded up.
 
@@ -514,6 +523,12 @@ def worst_log_delta(pairs: Sequence[LossPair], epsilon: FloatArray) -> FloatArra
     kinds = dict.fromkeys(type(pair) for pair in pairs)
     found = [kind.worst_log_delta([pair for pair in pairs if type(pair) is kind], epsilon) for kind in kinds]
     return found[0] if len(found) == 1 else np.max(found, axis=0)
+
+
+def largest_parts(pairs: Sequence[LossPair]) -> tuple[float, float]:
+    """The `gaussian_part` of a pair that dominates each of the pairs: the largest shift and the largest rest."""
+    shifts, rests = zip(*(pair.gaussian_part for pair in pairs), strict=True)
+    return max(shifts), max(rests)
 
 
 def certified_maximum(pairs: Sequence[LossPair]) -> CertifiedPair:

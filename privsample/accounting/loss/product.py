@@ -89,6 +89,15 @@ class ProductPair(LossPair):
         """Sum of the members' max divergences in nats, rounded up."""
         return weighted_sum_up((pair.max_divergence, times) for pair, times in self.members)
 
+    @cached
+    def gaussian_part(self) -> tuple[float, float]:
+        """Squares of the members' shifts add up, and so do their remaining losses; both are rounded up."""
+        parts = [(*pair.gaussian_part, times) for pair, times in self.members]
+        largest = max(shift for shift, _, _ in parts)
+        squares = sum(times * (shift / largest) ** 2 for shift, _, times in parts) if largest > 0.0 else 0.0
+        shift = largest * float(np.sqrt(squares)) * (1.0 + (len(parts) + 4) * _ULP)
+        return shift, weighted_sum_up((rest, times) for _, rest, times in parts)
+
     @property
     def is_expensive(self) -> bool:
         """True, because each value is an integral or a convolution."""

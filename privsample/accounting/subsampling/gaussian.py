@@ -55,6 +55,11 @@ class PoissonGaussianPair(SmoothPair):
         """Infinite for removal; -log(1 - rate) for addition."""
         return np.inf if self.removed else float(-np.log1p(-self.rate))
 
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """The shift without sampling: both directions are dominated by the Gaussian pair (gaussian_dp.md, step 4)."""
+        return self.mu, 0.0
+
     def reverse(self) -> "PoissonGaussianPair":
         """The pair of the other direction."""
         return PoissonGaussianPair(mu=self.mu, rate=self.rate, removed=not self.removed)

@@ -15,7 +15,7 @@ from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.alternatives import OneOfPairs, one_of_pairs
 from privsample.accounting.loss.exact import CertifiedPair, exact, reversed_pair, weights_text
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero, largest_parts
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
 
 _ULP = np.finfo(np.float64).eps
@@ -90,6 +90,12 @@ class RescaledPair(SubsampledPair):
     def from_table(self) -> bool:
         """True if the base is tabulated."""
         return self.base.from_table
+
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """That of the base, which dominates every sample; without a Gaussian shift the smaller max divergence."""
+        shift, rest = self.base.gaussian_part
+        return (shift, rest) if shift > 0.0 else (0.0, self.max_divergence)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log delta from the privacy curve of the base."""
@@ -211,6 +217,11 @@ class MixturePair(SubsampledPair):
     def max_divergence(self) -> float:
         """The largest of the members."""
         return max(pair.max_divergence for pair in self.members)
+
+    @property
+    def gaussian_part(self) -> tuple[float, float]:
+        """The largest shift and the largest remaining loss of the members."""
+        return largest_parts(self.members)
 
     @property
     def order_limit(self) -> float:

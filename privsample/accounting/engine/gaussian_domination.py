@@ -1,0 +1,261 @@
+"""Certified comparison of a privacy curve with the Gaussian privacy curve delta_mu at every epsilon >= 0.
+
+Both curves are convex in x = e^epsilon. Between two nodes a privacy curve is at most its chord, and delta_mu is at
+least each of its tangents, so that comparing two lines at two nodes proves the inequality between them. Beyond the last
+node a `LossTail` proves it. Proofs: docs/notes/gaussian_dp.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1mexp
+from privsample.accounting.curves.conversion import Curve
+from privsample.accounting.engine.gaussian_tails import LossTail, log_delta_error, mu_at
+from privsample.accounting.loss.gaussian import gaussian_log_delta
+from privsample.errors import NumericalFailure
+
+ACCURACY = 5e-10  # relative excess of a reported mu over the least, unless rounding errors of the curve are larger
+_EPS = float(np.finfo(np.float64).eps)
+_FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
+_ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
+_FAR = 1e7  # multiple of the first range of epsilon at which a search ends
+_LEAST_REGRET = 1e-20  # absolute accuracy of a regret
+
+
+@dataclass(frozen=True, slots=True)
+class UpperCurve:
+    """Upper bounds on the logarithm of a privacy curve at increasing nodes epsilon >= 0.
+
+    Parameters
+    ----------
+    sharp : callable
+        Upper bound on log delta at an array of epsilons >= 0.
+    rough : callable or None, default None
+        A cheaper and larger upper bound, used where it is small enough.
+    most_parts : int, default 24
+        Largest number of parts into which a cell is divided at once. A curve that computes many values in one call for
+        the price of one takes a large number; one whose every value costs much takes a small one.
+    epsilon, log_delta, is_sharp : array, shape (nodes,)
+        The nodes, the bounds there, and whether each is by `sharp`.
+    """
+
+    sharp: Curve
+    rough: Curve | None = None
+    most_parts: int = _FIRST
+    epsilon: FloatArray = field(default_factory=lambda: np.empty(0))
+    log_delta: FloatArray = field(default_factory=lambda: np.empty(0))
+    is_sharp: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def with_first_nodes(self) -> "UpperCurve":
+        """The curve with nodes up to six standard deviations of a Gaussian loss with the same delta at epsilon 0."""
+        curve = self.with_nodes(np.zeros(1), _none)
+        mu = float(mu_at(curve.epsilon[:1], curve.log_delta[:1])[0])
+        return curve.with_nodes(_first_nodes(mu, np.inf), _none) if 0.0 < mu < np.inf else curve
+
+    def least_mu(self, regret: float) -> float:
+        """The largest mu that `sharp` needs at a node, a lower bound on the result of a search."""
+        return float(mu_at(self.epsilon, np.where(self.is_sharp > 0.0, self.excess(regret), -np.inf)).max())
+
+    def with_nodes(self, epsilon: FloatArray, enough: Curve) -> "UpperCurve":
+        """Further nodes: by `rough` where that is at most `enough`, a function of epsilon, and otherwise by `sharp`."""
+        new = np.setdiff1d(epsilon, self.epsilon)
+        if not new.size:
+            return self
+        values, sharp = np.empty(new.shape), np.ones(new.shape)
+        if self.rough is not None:
+            values = self.rough(new)
+            sharp = (~(values <= enough(new))).astype(float)
+        if sharp.any():
+            values[sharp > 0.0] = self.sharp(new[sharp > 0.0])
+        if np.isnan(values).any():
+            raise NumericalFailure("a privacy curve is NaN, so no guarantee is stated")
+        at = np.searchsorted(self.epsilon, new)
+        return replace(
+            self,
+            epsilon=np.insert(self.epsilon, at, new),
+            log_delta=np.insert(self.log_delta, at, values),
+            is_sharp=np.insert(self.is_sharp, at, sharp),
+        )
+
+    def sharpened(self, enough: Curve) -> "UpperCurve":
+        """The same nodes, with `sharp` in place of `rough` where that exceeds `enough`."""
+        rough = (self.is_sharp == 0.0) & ~(self.log_delta <= enough(self.epsilon))
+        if not rough.any():
+            return self
+        values, sharp = self.log_delta.copy(), self.is_sharp.copy()
+        values[rough], sharp[rough] = self.sharp(self.epsilon[rough]), 1.0
+        return replace(self, log_delta=values, is_sharp=sharp)
+
+    def excess(self, regret: float) -> FloatArray:
+        """Log of the excess of delta over `regret` at the nodes, rounded up; -inf where there is none."""
+        return log_excess(self.log_delta, regret)
+
+    def split(self, failing: FloatArray, enough: Curve) -> "UpperCurve":
+        """Further nodes inside the cells with these indices, equally spaced in each."""
+        parts = int(np.clip(_PER_ROUND // len(failing), 2, self.most_parts))
+        inner = np.arange(1, parts) / parts
+        left, right = self.epsilon[failing][:, None], self.epsilon[failing + 1][:, None]
+        return self.with_nodes((left + (right - left) * inner).ravel(), enough)
+
+
+def log_excess(log_delta: FloatArray, regret: float) -> FloatArray:
+    """log(delta - regret), rounded up; -inf where delta <= regret."""
+    if regret == 0.0:
+        return log_delta
+    raised = log_delta + 4 * _EPS * (1.0 + np.abs(np.maximum(log_delta, -1e300)))
+    with np.errstate(invalid="ignore"):
+        reduced = raised + log1mexp(np.minimum(np.log(regret) - raised, 0.0))
+    return np.where(log_delta > np.log(regret), reduced, -np.inf)
+
+
+def is_dominated(log_delta: Curve, mu: float, *, tail: LossTail, regret: float = 0.0) -> bool:
+    """Whether delta(epsilon) <= delta_mu(epsilon) + regret is proved for every epsilon >= 0.
+
+    Parameters
+    ----------
+    log_delta : callable
+        Upper bound on the logarithm of a privacy curve that is convex in e^epsilon, at an array of epsilons >= 0.
+    mu : float
+        Parameter of the Gaussian privacy curve, > 0.
+    tail : LossTail
+        What is known of the loss beyond the nodes.
+    regret : float, default 0.0
+        Number in [0, 1).
+
+    Returns
+    -------
+    bool
+        True only if it is proved.
+    """
+    return dominated(UpperCurve(sharp=log_delta), mu, tail=tail, regret=regret)[0]
+
+
+def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0.0) -> tuple[bool, UpperCurve]:
+    """`is_dominated` for a curve with nodes, and the curve with the nodes that the proof added."""
+    enough = _enough(mu, regret)
+    if not curve.epsilon.size:
+        curve = curve.with_nodes(_first_nodes(mu, tail.start(mu)), enough)
+    for _ in range(_ROUNDS):
+        curve = curve.sharpened(enough)
+        excess = curve.excess(regret)
+        if (excess > gaussian_log_delta(mu, curve.epsilon)).any():
+            return False, curve
+        last = _range_end(curve, excess, tail.start(mu))
+        failing = np.flatnonzero(_fails(curve.epsilon, excess, mu) & (curve.epsilon[:-1] < last))
+        if curve.epsilon[-1] < last:
+            if not curve.epsilon[-1] < _FAR * mu * (6.0 + mu):
+                return False, curve
+            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], last)]), enough)
+        elif not failing.size:
+            return True, curve
+        if failing.size:
+            curve = curve.split(failing, enough)
+    return False, curve
+
+
+def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float:
+    """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
+    low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
+    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 12)]:
+        mu = max(low, known) * (1.0 + accuracy)
+        if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
+            return min(mu, tail.dominating_mu)
+        found, curve = dominated(curve, mu, tail=tail, regret=regret)
+        if found:
+            return mu
+        low = curve.least_mu(regret)
+    return tail.dominating_mu
+
+
+def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
+    """The least regret for which domination by delta_mu is proved, to `ACCURACY`. `curve` has nodes."""
+    found, curve = dominated(curve, mu, tail=tail)
+    if found:
+        return 0.0
+    start, bound, low = tail.start(mu), 1.0, 0.0
+    for _ in range(_ROUNDS):
+        with np.errstate(divide="ignore"):
+            enough = _enough(mu, low)
+        curve = curve.sharpened(enough)
+        delta = np.exp(curve.log_delta) * (1.0 + 4 * _EPS * (1.0 - np.maximum(curve.log_delta, -1e3)))
+        gap = delta - np.exp(gaussian_log_delta(mu, curve.epsilon))
+        low = max(low, float(gap[curve.is_sharp > 0.0].max()))
+        goal = low * (1.0 + ACCURACY) + _LEAST_REGRET
+        upper = _largest_gaps(curve.epsilon, curve.log_delta, delta, mu)
+        upper = np.where(curve.epsilon[:-1] < start, upper, 0.0)
+        rest = float(delta[-1]) if curve.epsilon[-1] < start else 0.0
+        bound = min(bound, max(float(upper.max(initial=0.0)), rest))
+        if bound <= goal:
+            break
+        if rest > goal:
+            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], start)]), enough)
+        failing = np.flatnonzero(upper > goal)
+        if failing.size:
+            curve = curve.split(failing, enough)
+    return bound
+
+
+def _none(epsilon: FloatArray) -> FloatArray:
+    """The logarithm of zero."""
+    return np.full(epsilon.shape, -np.inf)
+
+
+def _enough(mu: float, regret: float) -> Callable[[FloatArray], FloatArray]:
+    """The logarithm of delta_mu + regret."""
+    with np.errstate(divide="ignore"):
+        own = np.log(regret)
+    return lambda epsilon: np.logaddexp(gaussian_log_delta(mu, epsilon), own)
+
+
+def _first_nodes(mu: float, start: float) -> FloatArray:
+    """The nodes of the first round: to six standard deviations of the loss, or to the start of the tail."""
+    return np.linspace(0.0, min(mu * (6.0 + mu / 2), max(start, 0.0)), _FIRST + 1)
+
+
+def _range_end(curve: UpperCurve, excess: FloatArray, start: float) -> float:
+    """The epsilon from which on no node is needed: the start of the tail, or the first node without excess."""
+    empty = np.flatnonzero(np.isneginf(excess))
+    return min(start, float(curve.epsilon[empty[0]]) if empty.size else np.inf)
+
+
+def _tangents(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For each cell a tangent of delta_mu: the logarithm at its point, and its relative values at both nodes.
+
+    The point is where the slope of delta_mu is that of the chord, or the node next to it; every point is valid. The
+    relative values are rounded down: delta_mu(t) - B (x - e^t) over delta_mu(t), B = Phi(-t/mu - mu/2).
+    """
+    left, right = epsilon[:-1], epsilon[1:]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        fall = log1mexp(np.minimum(log_delta[1:] - log_delta[:-1], 0.0))
+        slope = log_delta[:-1] + fall - right - log1mexp(left - right)
+        t = -mu * (special.ndtri_exp(np.clip(slope, -1e300, -1e-300)) + mu / 2)
+        t = np.clip(np.where(np.isnan(t), right, t), left, right)
+        height = gaussian_log_delta(mu, t)
+        high = t / mu + mu / 2
+        steep = np.exp(special.log_ndtr(-high) + t - height)  # B e^t over delta_mu(t)
+        error = log_delta_error(mu, t) + 8 * _EPS * (1.0 + np.abs(height))
+        at_left = 1.0 + steep * (1.0 - error) * -np.expm1(left - t) - error
+        at_right = 1.0 - steep * (1.0 + 2 * error) * np.expm1(right - t) - error
+    return height, at_left, at_right
+
+
+def _fails(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> FloatArray:
+    """For each cell whether its chord is not proved to be below delta_mu."""
+    height, at_left, at_right = _tangents(epsilon, log_delta, mu)
+    up = 1.0 + 8 * _EPS * (1.0 + np.abs(height))
+    with np.errstate(over="ignore", invalid="ignore"):
+        proved = np.exp(log_delta[:-1] - height) * up <= at_left
+        proved &= np.exp(log_delta[1:] - height) * up <= at_right
+    return ~(proved | np.isneginf(log_delta[:-1]))
+
+
+def _largest_gaps(epsilon: FloatArray, log_delta: FloatArray, delta: FloatArray, mu: float) -> FloatArray:
+    """For each cell an upper bound on the largest difference between its chord and delta_mu."""
+    height, at_left, at_right = _tangents(epsilon, log_delta, mu)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lines = np.maximum(delta[:-1] - np.exp(height) * at_left, delta[1:] - np.exp(height) * at_right)
+    return np.fmin(lines, delta[:-1])  # delta_mu >= 0
