@@ -13,7 +13,7 @@ import numpy as np
 from privsample._checks import real_array
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.targets import DP, RDP, Target, check_target, smallest
+from privsample.accounting.targets import DP, RDP, Target, check_target, require, smallest
 from privsample.distributions.finite_repetitions import TruncatedRepetitions
 from privsample.distributions.repetitions import (
     RepetitionDistribution,
@@ -21,7 +21,6 @@ from privsample.distributions.repetitions import (
     check_maximum,
     check_repetition_distribution,
 )
-from privsample.errors import UnreachableTarget
 from privsample.estimators.candidates import candidate_count
 from privsample.estimators.scoring import NoisyScore
 from privsample.estimators.search_frame import SearchFrame
@@ -194,22 +193,8 @@ class _Calibration:
 
     def _checked(self, found: SearchSettings) -> SearchSettings:
         """Return the settings with their shares. Raises UnreachableTarget unless their account meets the target."""
-        if not self.target._met_as_reported(found.account):
-            raise UnreachableTarget(
-                f"{self.target.description} cannot be met by this search: {self._least(found)}; {self._advice()}"
-            )
+        require(self.target, found.account, self._advice())
         return self._with_shares(found)
-
-    def _least(self, found: SearchSettings) -> str:
-        """What the search costs at least, with what is given."""
-        fixed = "with the given " + " and ".join(self._given) if self._given else "whatever its noise"
-        account = found.account
-        match self.target:
-            case DP(delta=delta):
-                return f"{fixed} it costs at least epsilon {float(account.epsilon(delta)):.4g} at that delta"
-            case RDP(order=order):
-                return f"{fixed} it costs at least {float(account.rdp(order)):.4g} at that order"
-        return f"{fixed} it costs at least rho {account.zcdp:.4g} of zCDP"
 
     @property
     def _given(self) -> list[str]:
@@ -220,15 +205,18 @@ class _Calibration:
         return given + (["repetitions"] if self.frame.search.repetitions is not None else [])
 
     def _advice(self) -> str:
-        """What to change."""
+        """What to change, if even a search without information in its free parts costs too much."""
         if not self._given:
-            return "use a target of kind DP with delta > 0, or RDP"
+            return "a search costs at least that much whatever its noise: use a target of kind RDP, or DP with delta"
         changes = {
             "accounts of training": "leave epsilon, delta and training_account of the trainings out",
             "noise_std": "leave noise_std of NoisyScore out",
             "repetitions": "leave repetitions out",
         }
-        return f"{', or '.join(changes[name] for name in self._given)}, so that the search chooses; or raise the target"
+        return (
+            f"a search with the given {' and '.join(self._given)} costs at least that much: "
+            f"{', or '.join(changes[name] for name in self._given)}, so that the search chooses; or raise the target"
+        )
 
     def _with_shares(self, found: SearchSettings) -> SearchSettings:
         """Return the settings with the shares of the budget that the parts have."""

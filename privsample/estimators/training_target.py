@@ -9,15 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from privsample._checks import positive
-from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
-from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.sgd import OrderPair
-from privsample.accounting.targets import Target
+from privsample.accounting.targets import GDP
 from privsample.estimators.candidates import Space, configure, sample_candidates
 from privsample.estimators.pipelines import is_stateless
 from privsample.estimators.run_account import training_cost
@@ -27,48 +22,11 @@ _OWN = ("epsilon", "delta", "target")
 _UP = 1 + 1e-12  # exceeds the rounding error of a root of a sum of squares
 
 
-@frozen_value
-class GaussianGuarantee(Target):
-    """mu-Gaussian differential privacy, proved by the Gaussian pairs of an account.
-
-    A mixture of Gaussian pairs whose index is revealed is dominated by the pair with the largest shift.
-    """
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        set_fields(self, mu=positive(mu=self.mu))
-
-    def met_by(self, account: Accountant) -> bool:
-        """Return whether every pair of the account is Gaussian with a shift of at most mu."""
-        return gaussian_shift(account) <= self.mu
-
-    def _excess(self, account: Accountant) -> float:
-        """log of the shift over mu."""
-        with np.errstate(divide="ignore"):
-            return float(np.log(gaussian_shift(account)) - np.log(self.mu))
-
-    @property
-    def description(self) -> str:
-        """The guarantee in one phrase."""
-        return f"Gaussian privacy of mu {self.mu:g}"
-
-
 def gaussian_shift(account: Accountant) -> float:
-    """Return a mu such that the account is that of a mu-Gaussian mechanism or a smaller one; +inf if none is known."""
+    """Return a mu such that the account is mu-GDP; of a composition, the root of the sum of squares; +inf if none."""
     if isinstance(account, Composed):
         return math.sqrt(sum(times * gaussian_shift(one) ** 2 for one, times in account.entries)) * _UP
-    return max(map(_pair_shift, account.bounds.pairs), default=math.inf)
-
-
-def _pair_shift(pair: LossPair) -> float:
-    """Return the shift of a Gaussian pair, the largest one of a mixture, +inf of another pair."""
-    match pair:
-        case GaussianPair(mu=mu):
-            return mu
-        case OrderPair(mus=mus):
-            return float(mus.max())
-    return math.inf
+    return account.mu()
 
 
 def calibrated_steps(estimator: Any) -> tuple[str, ...]:
@@ -131,9 +89,7 @@ class CalibratedTraining:
     def configured(self, mu: float) -> Any:
         """Return a clone of the estimator, calibrated to mu; several private steps divide mu^2 equally."""
         each = mu if len(self.steps) == 1 else mu / math.sqrt(len(self.steps)) / _UP**3
-        return clone(self.estimator).set_params(
-            **{f"{prefix}target": GaussianGuarantee(mu=each) for prefix in self.steps}
-        )
+        return clone(self.estimator).set_params(**{f"{prefix}target": GDP(mu=each) for prefix in self.steps})
 
     def account(self, mu: float, size: int) -> Accountant:
         """Return the account of a training to `size` records by any candidate."""

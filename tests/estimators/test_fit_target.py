@@ -18,7 +18,7 @@ ESTIMATORS = [
     ps.PrivatePoissonRegression(bounds=(-1, 1), max_count=3, steps=200),
     ps.PrivateStandardScaler(bounds=(-1, 1)),
 ]
-TARGETS = [ps.DP(0.7, 1e-7), ps.RDP(order=6, epsilon=0.4), ps.ZCDP(rho=0.05)]
+TARGETS = [ps.DP(0.7, 1e-7), ps.RDP(order=6, epsilon=0.4), ps.ZCDP(rho=0.05), ps.GDP(mu=0.3)]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
@@ -33,8 +33,10 @@ def test_the_account_uses_the_whole_target(estimator, target):
 
 
 def _smaller(target):
-    given = {name: getattr(target, name) for name in ("epsilon", "delta", "rho", "order") if hasattr(target, name)}
-    name = "rho" if isinstance(target, ps.ZCDP) else "epsilon"
+    given = {
+        name: getattr(target, name) for name in ("epsilon", "delta", "rho", "order", "mu") if hasattr(target, name)
+    }
+    name = next(name for name in ("rho", "mu", "epsilon") if name in given)
     return given | {name: given[name] * 0.999}
 
 

@@ -50,7 +50,10 @@ SEARCHES = {
     "all in scores": sgd(division=[1, 30, 1]),
     "one split": sgd(cv=[(np.arange(40), np.arange(40, N))]),
     "logistic": ps.PrivateSearchCV(
-        ps.PrivateLogisticRegression(bounds=(-1, 1), steps=200), {"prior_std": [0.5, 2.0]}, validation=PUBLIC, target=GOAL
+        ps.PrivateLogisticRegression(bounds=(-1, 1), steps=200),
+        {"prior_std": [0.5, 2.0]},
+        validation=PUBLIC,
+        target=GOAL,
     ),
 }
 
@@ -226,16 +229,19 @@ REFUSED = [
         sgd(training_account=ps.ZCDPAccountant(rho=3.0, relation=ps.ReplaceOne(n=N)), refit=False, score_noise=None,
             validation=PUBLIC),
         UnreachableTarget,
-        "with the given accounts of training it costs at least epsilon .*; leave epsilon",
+        "costs epsilon .* with the given accounts of training costs at least that much: leave epsilon",
     ),
-    (sgd(score_noise=ps.NoisyScore(noise_std=1e-4)), UnreachableTarget, "given noise_std .*; leave noise_std of"),
-    (sgd(target=ps.ZCDP(0.1)), UnreachableTarget, "at least rho inf of zCDP; use a target of kind DP"),
-    (sgd(target=ps.DP(1)), UnreachableTarget, "epsilon inf at that delta; use a target of kind DP"),
+    (sgd(score_noise=ps.NoisyScore(noise_std=1e-4)), UnreachableTarget,
+        "given noise_std costs at least that much: leave noise_std of"),
+    (sgd(target=ps.ZCDP(0.1)), UnreachableTarget,
+        "cannot be met; a search costs at least that much whatever its noise: use a target of kind RDP"),
+    (sgd(target=ps.GDP(0.3)), UnreachableTarget, "no finite mu bounds the tail"),
+    (sgd(target=ps.DP(1)), UnreachableTarget, "privacy loss .* is unbounded; use a target with delta > 0"),
     (
         sgd(target=ps.RDP(8, 1e-3), training_account=ps.ZCDPAccountant(rho=3.0, relation=ps.ReplaceOne(n=N)),
             repetitions=RUNS, score_noise=None, validation=PUBLIC),
         UnreachableTarget,
-        "accounts of training and repetitions it costs at least .* at that order",
+        "at that order; .* accounts of training and repetitions costs",
     ),
 ]  # fmt: skip
 
@@ -253,7 +259,8 @@ def test_refused_before_anything_is_trained_or_spent(search, error, words, tmp_p
 def test_a_plan_shows_what_it_decides():
     plan = sgd().plan_for(2000, 3)
     assert repr(plan).startswith("SearchPlan(epsilon 1 at delta 1e-05; training ")
-    assert "\n" not in repr(plan) and len(repr(plan)) <= 110
+    assert "\n" not in repr(plan)
+    assert len(repr(plan)) <= 110
     assert plan.summary().count("\n") == 3
     ax = plan.plot()
     assert len(ax.patches) == 3
