@@ -45,16 +45,21 @@ def _sums(columns: Sequence[FloatArray]) -> FloatArray:
 
 def _outcomes_by_count(pair: DiscretePair, times: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Outcomes of `times` releases merged by their counts: log P, log Q, loss, and the absolute sum of all terms."""
-    n = len(pair.loss)
-    bars = np.array(list(itertools.combinations(range(times + n - 1), n - 1)), dtype=np.int64)
-    bars = bars.reshape(comb(times + n - 1, n - 1), n - 1)
-    counts = np.diff(bars, axis=1, prepend=-1, append=times + n - 1) - 1
-    ways = np.array([log(factorial(times) // prod(map(factorial, row))) for row in counts.tolist()])
+    counts, ways = outcome_counts(len(pair.loss), times)
     log_p, log_q, loss = (_weighted_sum(counts, column) for column in (pair.log_p, pair.log_q, pair.loss))
     size = ways + sum(
         _weighted_sum(counts, np.abs(np.where(np.isfinite(column), column, 0.0))) for column in (pair.log_p, pair.loss)
     )
     return ways + log_p, ways + log_q, loss, size
+
+
+def outcome_counts(outcomes: int, times: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """How often each outcome occurs in `times` draws, shape (k, outcomes), and the log number of sequences, (k,)."""
+    bars = np.array(list(itertools.combinations(range(times + outcomes - 1), outcomes - 1)), dtype=np.int64)
+    bars = bars.reshape(comb(times + outcomes - 1, outcomes - 1), outcomes - 1)
+    counts = np.diff(bars, axis=1, prepend=-1, append=times + outcomes - 1) - 1
+    ways = np.array([log(factorial(times) // prod(map(factorial, row))) for row in counts.tolist()])
+    return counts, ways
 
 
 def _weighted_sum(counts: NDArray[np.int64], column: FloatArray) -> FloatArray:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, check_memory
+from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
+from privsample.accounting.loss.convolution import GridMasses, convolve
 from privsample.accounting.loss.grid_plan import (
     NEGLIGIBLE,
     ApproxLoss,
@@ -135,7 +136,9 @@ def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: f
         first = least
     whole = last - first + 1
     size = next_fast_len(whole if size <= whole <= size + count else size, real=True)
-    masses, lost = _convolve(grid_losses, size, first)
+    # Each member counts from its first node, which keeps the phases of the transform small.
+    members = [GridMasses(d.times, np.arange(len(d.tilted)), d.tilted) for d in grid_losses]
+    masses, lost = convolve(members, size, first - least)
     nodes = step * (first + np.arange(size))
     # Section 5: add the rounding error of the transform, then that of the exponents c * node.
     masses = (masses + lost) * (1.0 + 2 * _EPS * (2.0 + c * (np.abs(nodes) + abs(centre))))
@@ -197,31 +200,6 @@ class _GridLoss:
             log_moment=float(top + np.log(total)),
             log_infinite=log_infinite,
         )
-
-
-def _convolve(grid_losses: Sequence[_GridLoss], size: int, first: int) -> tuple[FloatArray, float]:
-    """Tilted masses of the sum at indices first, first + 1, ... modulo `size`, and a bound on their rounding error.
-
-    Sums outside the grid are aliased into it by the transform; their masses are positive, so the result is an upper
-    bound (grid.md, section 4). The error bound is that of section 5.
-    """
-    from scipy.fft import irfft, rfft
-
-    noise = 8 * _EPS * np.log2(size)  # eta of section 5: error of one transform with inputs of absolute sum 1
-    check_memory(size, lower="how many draws or releases are put together")
-    log_total = np.zeros(size // 2 + 1, dtype=np.complex128)
-    log_noisy = np.zeros(size // 2 + 1)
-    for member in grid_losses:
-        folded = np.bincount(np.arange(len(member.tilted)) % size, member.tilted, size)
-        transform = rfft(folded)
-        log_total += member.times * np.log(np.where(transform == 0.0, 1e-300, transform))  # avoids log of 0
-        log_noisy += member.times * np.log(np.abs(transform) + noise)
-    count = sum(member.times for member in grid_losses)
-    total = np.exp(log_total)
-    height = np.exp(log_total.real)
-    lost = 2.0 / size * float((np.exp(log_noisy) - height).sum() + (noise + 4 * _EPS * count) * height.sum())
-    start = sum(member.times * member.first for member in grid_losses)
-    return np.maximum(np.roll(irfft(total, size), (start - first) % size), 0.0), lost
 
 
 def _last_index(grid_losses: Sequence[_GridLoss]) -> int:
