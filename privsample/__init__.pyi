@@ -148,6 +148,7 @@ from privsample.estimators.scalers import BoundsScaler as BoundsScaler
 from privsample.estimators.scalers import PrivateStandardScaler as PrivateStandardScaler
 from privsample.estimators.scoring import NoisyScore as NoisyScore
 from privsample.estimators.search import PrivateSearchCV as PrivateSearchCV
+from privsample.estimators.search_plan import SearchPlan as SearchPlan
 from privsample.estimators.sgd import PrivateSGDClassifier as PrivateSGDClassifier
 from privsample.estimators.sgd import PrivateSGDRegressor as PrivateSGDRegressor
 from privsample.inference.confidence import ConfidenceSet as ConfidenceSet

@@ -10,7 +10,15 @@ from privsample.interop import pymc
 from tests import wrong_types
 
 # Made by `ledger`, `audit` and the estimators' own tests, or no values at all.
-ELSEWHERE = {"Assumption", "Ledger", "ModelSpec", "Reservation", "SequentialVerdict", "Verdict"} | {
+ELSEWHERE = {
+    "Assumption",
+    "Ledger",
+    "ModelSpec",
+    "Reservation",
+    "SearchPlan",
+    "SequentialVerdict",
+    "Verdict",
+} | {
     "BoundsScaler",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

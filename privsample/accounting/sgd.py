@@ -14,6 +14,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.directions import Direction
 from privsample.accounting.epochs import epoch_shifts
 from privsample.accounting.loss.exact import CertifiedPair, weights_text
 from privsample.accounting.loss.gaussian import GaussianPair
@@ -275,6 +276,29 @@ class SGDAccountant(Accountant):
         size = positive_integer(size=size)
         shift = min(size, self.n) * max(float(self._shift(0)), LEAST_LOSS) * _UP
         return replace(self._gaussian(shift), relation=self.relation.group(size))
+
+    def mu(self, regret: float = 0.0, *, direction: Direction | None = None) -> float:
+        """The least mu, at regret 0 in closed form: the shift of the worst position, whose loss has the heaviest tail.
+
+        Parameters
+        ----------
+        regret : float, default 0.0
+            Number in [0, 1) by which delta(epsilon) may exceed that of a mu-Gaussian mechanism.
+        direction : None
+            Must be None: the relation is ReplaceOne.
+
+        Returns
+        -------
+        float
+            mu > 0, never below the least one.
+        """
+        if direction is None and type(regret) in (int, float) and regret == 0.0:
+            pair = self._pair
+            if isinstance(pair, GaussianPair):
+                return pair.mu
+            if isinstance(pair, OrderPair):
+                return float(pair.mus.max())
+        return super().mu(regret, direction=direction)
 
     def _bounds(self) -> PrivacyBounds:
         """One pair, its own reverse. zCDP is that of the worst position, which dominates at large orders."""

@@ -6,6 +6,7 @@ not apply.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,13 @@ def all_candidates(space: Space) -> Iterator[dict[str, Any]]:
             f"training_account='worst' needs at most {_MAX_CANDIDATES} candidates, got {len(grid)}; pass an account"
         )
     return iter(grid)
+
+
+def candidate_count(space: Space) -> float:
+    """Return the number of listed candidates; +inf for a space with distributions."""
+    return sum(
+        prod(inf if hasattr(values, "rvs") else float(len(values)) for values in part.values()) for part in space
+    )
 
 
 def configure(estimator: Any, candidate: Mapping[str, Any]) -> Any:

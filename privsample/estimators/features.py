@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privsample._checks import FloatArray, one_of
 from privsample._data import as_float
 from privsample.accounting.base import Accountant
+from privsample.accounting.targets import Target
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
+from privsample.estimators.fit_target import fit_target, stated_delta
 from privsample.estimators.targets import is_missing
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.intervals import column_names
@@ -29,8 +31,20 @@ NOTHING_SPENT = "Nothing was drawn or spent; validate counts such records"
 class PrivateFit(ABC):
     """Base class of estimators whose `fit` is one release of a calibrated mechanism."""
 
-    delta: float
+    epsilon: float | None
+    delta: float | None
+    target: Target | None
     release_: Release
+
+    @property
+    def _target(self) -> Target:
+        """The guarantee of one fit. Raises TypeError or ValueError."""
+        return fit_target(self.epsilon, self.delta, self.target)
+
+    @property
+    def _stated_delta(self) -> float:
+        """The delta at which statements report epsilon."""
+        return stated_delta(self._target)
 
     @abstractmethod
     def mechanism_for(self, n: int, features: int) -> Mechanism:
@@ -46,12 +60,12 @@ class PrivateFit(ABC):
         Returns
         -------
         Mechanism
-            The mechanism, calibrated to (epsilon, delta).
+            The mechanism, calibrated to the target.
 
         Raises
         ------
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
+            If no parameters of the mechanism meet the target.
         ValueError
             If a parameter of the estimator is invalid.
         """
@@ -74,7 +88,7 @@ class PrivateFit(ABC):
         Raises
         ------
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
+            If no parameters of the mechanism meet the target.
         ValueError, TypeError
             If a parameter is invalid.
         """

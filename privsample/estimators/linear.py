@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from privsample._checks import FloatArray, positive
+from privsample.accounting.targets import Target
 from privsample.distributions.likelihoods.normal import HuberLikelihood
 from privsample.estimators.features import HandleInvalid
 from privsample.estimators.posterior import Method, PosteriorRegression
@@ -28,10 +29,13 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
-    delta : float, default 1e-6
-        The delta of the (epsilon, delta) guarantee, in (0, 1).
+    epsilon : float, optional
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne). None:
+        1.0 without `target`.
+    delta : float, optional
+        The delta of the (epsilon, delta) guarantee, in (0, 1). None: 1e-6 without `target`.
+    target : Target, optional
+        The guarantee of one fit, such as `RDP(order=8, epsilon=0.5)`, in place of `epsilon` and `delta`.
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: the smaller of sqrt(features) and sqrt(features/3 + 1); then `bounds` must be declared.
@@ -56,7 +60,7 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
         Prior standard deviation of the intercept, finite and > 0, in the units of `prior_std`. None: `prior_std`
         if it is given, otherwise 0.175; ask for more if the targets lie near one of their bounds.
     method : {"diffused", "concentrated"}, default "diffused"
-        How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
+        How the target is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
         coefficients are pulled to 0 and their intervals are too narrow.
     draws : int, default 5
@@ -120,8 +124,9 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        target: Target | None = None,
         norm: float | None = None,
         bounds: Any = None,
         target_bounds: Any = None,
@@ -138,6 +143,7 @@ class PrivateLinearRegression(RegressorMixin, DeclaredTargets, PosteriorRegressi
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.target = target
         self.norm = norm
         self.bounds = bounds
         self.target_bounds = target_bounds

@@ -8,10 +8,11 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 
 from privsample._checks import FloatArray, is_encodable, one_of, positive_integer
-from privsample.accounting.targets import DP
+from privsample.accounting.targets import DP, Target
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood
 from privsample.distributions.likelihoods.softmax import SoftmaxLikelihood
+from privsample.errors import UnreachableTarget
 from privsample.estimators.features import HandleInvalid
 from privsample.estimators.posterior import FREE_PARAMETERS, Method, PosteriorMechanism, PosteriorRegression
 from privsample.estimators.records import DeclaredClasses
@@ -35,10 +36,13 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
-    delta : float, default 1e-6
-        The delta of the (epsilon, delta) guarantee, in [0, 1).
+    epsilon : float, optional
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne). None:
+        1.0 without `target`.
+    delta : float, optional
+        The delta of the (epsilon, delta) guarantee, in [0, 1). None: 1e-6 without `target`.
+    target : Target, optional
+        The guarantee of one fit, such as `RDP(order=8, epsilon=0.5)`, in place of `epsilon` and `delta`.
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Rows with a larger norm are
         scaled down to it. None: the smaller of sqrt(features) and sqrt(features/3 + 1), near which the norm of a row
@@ -58,7 +62,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
         0.75 sqrt(draws); ask for more if a class is rare or the `bounds` are not centred on the data. The account
         treats the intercept as one more feature.
     method : {"diffused", "concentrated"}, default "diffused"
-        How (epsilon, delta) is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
+        How the target is met. "diffused" gives each record a smaller weight in the likelihood (power posterior):
         intervals become wider. "concentrated" reduces the variance of the prior: predictions vary less, but the
         coefficients are pulled to 0 and their intervals are too narrow.
     classes : sequence of two or more labels, default (0, 1)
@@ -70,7 +74,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     sampler : {"auto", "rejection", "langevin", "nuts"}, default "auto"
         "rejection" draws exactly, for two classes. "langevin" draws by Langevin chains, whose account does not assume
         that they converge. "nuts" draws by Markov chains of PyMC, for two classes; the account then assumes
-        CONVERGED_CHAIN. "auto" uses rejection if the bound on its work allows it, and "langevin" otherwise.
+        CONVERGED_CHAIN. "auto" uses rejection if the bound on its work and the target allow it, and "langevin"
+        otherwise.
     constant_time : bool, default True
         Whether rejection makes a public number of proposals. It then fails with a probability of at most 1e-15, which
         the account includes, so that the account has no Rényi curve. False is faster; the account then assumes TIMING.
@@ -135,8 +140,9 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        target: Target | None = None,
         norm: float | None = None,
         bounds: Any = None,
         prior_std: float | None = None,
@@ -153,6 +159,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.target = target
         self.norm = norm
         self.bounds = bounds
         self.prior_std = prior_std
@@ -182,15 +189,21 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses, PosteriorRegre
             )
         if several or self.sampler == "langevin":
             return super()._mechanism(n, features)
-        made = LogisticPosterior.calibrate(
-            n=n,
-            unit=self.unit,
-            sampler=self.sampler,
-            constant_time=self.constant_time,
-            by=FREE_PARAMETERS[self.method],
-            target=DP(epsilon=self.epsilon, delta=self.delta),
-            **self._prior(features),
-        )
+        target = self._target
+        try:
+            made = LogisticPosterior.calibrate(
+                n=n,
+                unit=self.unit,
+                sampler=self.sampler,
+                constant_time=self.constant_time,
+                by=FREE_PARAMETERS[self.method],
+                target=target,
+                **self._prior(features),
+            )
+        except UnreachableTarget:
+            if self.sampler != "auto" or isinstance(target, DP):
+                raise
+            return super()._mechanism(n, features)  # rejection in constant time may fail, so it has no Rényi curve
         return made if self.sampler != "auto" or made.uses_rejection else super()._mechanism(n, features)
 
     def _coords(self, X: Any) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample.accounting.targets import DP
 from privsample.distributions.likelihoods.base import RegressionLikelihood
 from privsample.errors import ShortChainWarning
 from privsample.estimators.draws import caution_of, credible_interval, posterior_statement, summary_table
@@ -33,7 +32,6 @@ _INTERCEPT_SHARE = 2.0  # default prior deviation of a score, divided by that of
 class PosteriorRegression(DeclaredRecords, ABC):
     """Base class: calibration, fitting, and what the posterior draws say about the coefficients."""
 
-    epsilon: float
     norm: float | None
     prior_std: float | None
     fit_intercept: bool
@@ -73,12 +71,12 @@ class PosteriorRegression(DeclaredRecords, ABC):
         Returns
         -------
         LangevinPosterior or LogisticPosterior
-            The mechanism, calibrated to (epsilon, delta).
+            The mechanism, calibrated to the target.
 
         Raises
         ------
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
+            If no parameters of the mechanism meet the target.
         ValueError
             If a parameter of the estimator is invalid.
         """
@@ -102,7 +100,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
             relation=ReplaceOne(n=n, unit=self.unit),
             steps=steps,
             by=FREE_PARAMETERS[self.method],
-            target=DP(epsilon=self.epsilon, delta=self.delta),
+            target=self._target,
             **self._prior(features),
         )
 
@@ -146,7 +144,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
             If X or y has the wrong shape or, with `handle_invalid="error"`, holds values that the declared rules do
             not cover. Nothing is drawn.
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
+            If no parameters of the mechanism meet the target for this n and number of features.
         ValueError, TypeError
             If a parameter of the estimator is invalid.
 
@@ -162,7 +160,7 @@ class PosteriorRegression(DeclaredRecords, ABC):
             warnings.warn(caution, ShortChainWarning, stacklevel=2)
         scaled, centre, spread = self._scaled(rows)
         release = mechanism.release((scaled, self._targets(y)), rng=rng)
-        release = replace(release, delta=self.delta, coords=self._coords(X))
+        release = replace(release, delta=self._stated_delta, coords=self._coords(X))
         slopes = release["coefficients"] / spread
         own = release["intercept"] if self.fit_intercept else np.zeros(slopes.shape[:-1])
         self.release_, self.accountant_ = release, release.account

@@ -62,7 +62,7 @@ class DeclaredRecords(PrivateFit, DeclaredFeatures, ABC):
         SchemaError
             If X or y has the wrong shape; values of single records raise no error here.
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
+            If no parameters of the mechanism meet the target.
         ValueError, TypeError
             If a parameter of the estimator is invalid.
         """

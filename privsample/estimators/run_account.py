@@ -4,12 +4,13 @@ Source: Papernot and Steinke 2022, section 2 (one run is all access to private d
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import positive_integer
+from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed, Parallel
 from privsample.estimators.fit_account import NO_ACCOUNT, stated_account, to_full_dataset
@@ -63,31 +64,62 @@ def fixed_folds(splitter: Any, n: int) -> Folds:
     return tuple((train.astype(np.intp), test.astype(np.intp)) for train, test in found)
 
 
-def cross_validation_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: NoisyScore) -> Accountant:
-    """Return the account of one run over fixed folds: the trainings that use a record, and its weight in the score.
+@dataclass(frozen=True, kw_only=True)
+class RecordKinds:
+    """Kinds of records of a cross-validation: how often they train a model, and their weight in the score.
 
-    With k equal folds each record is in k - 1 training parts and one test part. The score is the mean of the folds'
-    mean scores, with noise added once. If the accounts of records differ, the result covers the worst record.
+    `sizes` are the different numbers of training records. `counts`, shape (kinds, sizes), are the numbers of trainings
+    of each size that use a record of the kind; `weights`, shape (kinds,), are the largest weights of such a record.
     """
-    sizes = [len(train) for train, _ in folds]
-    priced = {size: to_full_dataset(costs[size], n) for size in dict.fromkeys(sizes)}
-    accounts = list(dict.fromkeys(priced.values()))
-    counts, weights = np.zeros((n, len(accounts)), dtype=np.int64), score_weights(folds, n)
-    for size, (train, _) in zip(sizes, folds, strict=True):
-        counts[train, accounts.index(priced[size])] += 1
-    # Records with equal counts differ only in their weight; the largest weight needs the largest sensitivity.
-    relation = ReplaceOne(n=n, unit=accounts[0].relation.unit)  # type: ignore[attr-defined]
+
+    n: int
+    sizes: tuple[int, ...]
+    counts: NDArray[np.int64]
+    weights: FloatArray
+
+    @staticmethod
+    def of(folds: Folds, n: int) -> "RecordKinds":
+        """Count the folds of each record."""
+        sizes = tuple(dict.fromkeys(len(train) for train, _ in folds))
+        counts = np.zeros((n, len(sizes)), dtype=np.int64)
+        for train, _ in folds:
+            counts[train, sizes.index(len(train))] += 1
+        rows, heaviest = _merged(counts, score_weights(folds, n))
+        return RecordKinds(n=n, sizes=sizes, counts=rows, weights=heaviest)
+
+    @property
+    def trainings(self) -> int:
+        """Largest number of trainings that use one record."""
+        return int(self.counts.sum(axis=1).max())
+
+    def account(self, costs: Mapping[int, Accountant], noise: NoisyScore) -> Accountant:
+        """Return the account of one run: the trainings that use a record, and its weight in the score.
+
+        With k equal folds each record is in k - 1 training parts and one test part. The score is the mean of the folds'
+        mean scores, with noise added once. If the accounts of records differ, the result covers the worst record.
+        """
+        priced = [to_full_dataset(costs[size], self.n) for size in self.sizes]
+        accounts = list(dict.fromkeys(priced))
+        counts = np.stack(
+            [self.counts[:, [one == account for one in priced]].sum(axis=1) for account in accounts], axis=1
+        )
+        relation = ReplaceOne(n=self.n, unit=accounts[0].relation.unit)  # type: ignore[attr-defined]
+        parts = []
+        for row, weight in zip(*_merged(counts, self.weights), strict=True):
+            entries = [(account, int(times)) for account, times in zip(accounts, row, strict=True) if times]
+            if weight:
+                entries.append((noise.mechanism(float(weight), relation).accountant, 1))
+            if entries:
+                parts.append(Composed(entries=tuple(entries)))
+        return worst_account(parts).assuming(Assumption.FIXED_PARTS)
+
+
+def _merged(counts: NDArray[np.int64], weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    """Merge records with equal counts: they differ in their weight, and the largest needs the largest sensitivity."""
     rows, which = np.unique(counts, axis=0, return_inverse=True)
     heaviest = np.zeros(len(rows))
     np.maximum.at(heaviest, which.ravel(), weights)
-    parts = []
-    for row, weight in zip(rows, heaviest, strict=True):
-        entries = [(account, int(times)) for account, times in zip(accounts, row, strict=True) if times]
-        if weight:
-            entries.append((noise.mechanism(float(weight), relation).accountant, 1))
-        if entries:
-            parts.append(Composed(entries=tuple(entries)))
-    return worst_account(parts).assuming(Assumption.FIXED_PARTS)
+    return rows, heaviest
 
 
 def score_weights(folds: Folds, n: int) -> NDArray[np.float64]:

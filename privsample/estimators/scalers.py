@@ -8,7 +8,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privsample._checks import FloatArray, positive_integer
-from privsample.accounting.targets import DP
+from privsample.accounting.targets import Target
 from privsample.estimators.features import DeclaredFeatures, HandleInvalid, PrivateFit
 from privsample.mechanisms.noise.sums import ClippedSum
 from privsample.mechanisms.notes import CuratorNotes
@@ -169,10 +169,13 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
-    delta : float, default 1e-6
-        The delta of the (epsilon, delta) guarantee, in (0, 1).
+    epsilon : float, optional
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne). None:
+        1.0 without `target`.
+    delta : float, optional
+        The delta of the (epsilon, delta) guarantee, in (0, 1). None: 1e-6 without `target`.
+    target : Target, optional
+        The guarantee of one fit, such as `RDP(order=8, epsilon=0.5)`, in place of `epsilon` and `delta`.
     bounds : tuple (low, high)
         Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
         low < high; they must be declared.
@@ -227,14 +230,16 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        target: Target | None = None,
         bounds: Any = None,
         unit: str = "record",
         handle_invalid: HandleInvalid = "error",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.target = target
         self.bounds = bounds
         self.unit = unit
         self.handle_invalid = handle_invalid
@@ -252,12 +257,12 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
         Returns
         -------
         ClippedSum
-            The mechanism, calibrated to (epsilon, delta).
+            The mechanism, calibrated to the target.
 
         Raises
         ------
         UnreachableTarget
-            If no noise meets (epsilon, delta).
+            If no noise meets the target.
         ValueError
             If a parameter is invalid.
         """
@@ -266,7 +271,7 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
             norm=float(np.sqrt(features)),
             width=2 * features,
             relation=ReplaceOne(n=n, unit=self.unit),
-            target=DP(epsilon=self.epsilon, delta=self.delta),
+            target=self._target,
         )
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:  # noqa: ARG002
@@ -293,14 +298,14 @@ class PrivateStandardScaler(PrivateFit, _Scaler):
             If X has the wrong shape or, with `handle_invalid="error"`, holds entries that are no numbers. Nothing is
             drawn.
         UnreachableTarget
-            If no noise meets (epsilon, delta).
+            If no noise meets the target.
         ValueError, TypeError
             If a parameter is invalid.
         """
         rows = self._unit_rows(X, reset=True)
         n, features = rows.shape
         mechanism = self.mechanism_for(n, features)
-        release = replace(mechanism.release(np.hstack([rows, rows * rows - 1.0]), rng=rng), delta=self.delta)
+        release = replace(mechanism.release(np.hstack([rows, rows * rows - 1.0]), rng=rng), delta=self._stated_delta)
         first, second = np.split(release["sum"][0] / n, 2)
         noise_std = mechanism.noise_std / n
         mean = np.clip(first, -1.0, 1.0)

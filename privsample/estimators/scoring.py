@@ -1,7 +1,7 @@
 """Scores of candidates: on public validation data, or on private records with noise."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,8 +31,9 @@ class NoisyScore:
 
     Parameters
     ----------
-    noise_std : float
-        Standard deviation of the noise, finite and > 0, in units of the score.
+    noise_std : float, optional
+        Standard deviation of the noise, finite and > 0, in units of the score. None: chosen by a `PrivateSearchCV` with
+        a target.
     bounds : tuple (low, high), default (0.0, 1.0)
         Bounds to which the score of each record is clipped, finite, with low < high, in units of the score.
     distribution : {"gaussian", "laplace"}, default "gaussian"
@@ -56,14 +57,80 @@ class NoisyScore:
     0.397
     """
 
-    noise_std: float
+    noise_std: float | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     distribution: Literal["gaussian", "laplace"] = "gaussian"
 
     def __post_init__(self) -> None:
-        set_fields(self, noise_std=positive(noise_std=self.noise_std), bounds=interval(bounds=self.bounds))
+        if self.noise_std is not None:
+            set_fields(self, noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, bounds=interval(bounds=self.bounds))
         if not one_of(self.distribution, ("gaussian", "laplace")):
             raise ValueError(f"distribution must be 'gaussian' or 'laplace', got {self.distribution!r}")
+
+    def sensitivity(self, weight: float) -> float:
+        """Return the largest change of a weighted mean score when one record is replaced.
+
+        Parameters
+        ----------
+        weight : float
+            Largest weight of one record in the mean, in (0, 1].
+
+        Returns
+        -------
+        float
+            The product (high - low) * weight, in units of the score.
+        """
+        return (self.bounds[1] - self.bounds[0]) * weight
+
+    def calibrated(self, weight: float, rho: float) -> "NoisyScore":
+        """Return the same noise with the standard deviation at which it costs rho-zCDP; for Laplace noise, nearly.
+
+        Parameters
+        ----------
+        weight : float
+            Largest weight of one record in the mean, in (0, 1].
+        rho : float
+            zCDP parameter, finite and > 0.
+
+        Returns
+        -------
+        NoisyScore
+            The noise, with `noise_std`.
+        """
+        return replace(self, noise_std=float(self._factor * self.sensitivity(weight) / np.sqrt(2.0 * rho)))
+
+    def rho(self, weight: float) -> float:
+        """Return the zCDP parameter of the noise, approximately for Laplace noise.
+
+        Parameters
+        ----------
+        weight : float
+            Largest weight of one record in the mean, in (0, 1].
+
+        Returns
+        -------
+        float
+            The parameter rho; NaN if `noise_std` is None.
+        """
+        std = np.nan if self.noise_std is None else self.noise_std
+        return float((self._factor * self.sensitivity(weight) / std) ** 2 / 2.0)
+
+    def as_gaussian(self) -> "NoisyScore":
+        """Return Gaussian noise that costs about as much, for prices in closed form.
+
+        Returns
+        -------
+        NoisyScore
+            Gaussian noise with the same `rho`.
+        """
+        std = None if self.noise_std is None else self.noise_std / self._factor
+        return replace(self, noise_std=std, distribution="gaussian")
+
+    @property
+    def _factor(self) -> float:
+        """Square root of 2 for Laplace noise, whose epsilon is that multiple of sensitivity over standard deviation."""
+        return 1.0 if self.distribution == "gaussian" else float(np.sqrt(2.0))
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:
         """Return the mechanism that adds the noise to a weighted mean score.
@@ -79,8 +146,17 @@ class NoisyScore:
         -------
         GaussianMechanism or LaplaceMechanism
             Additive noise with sensitivity (high - low) * weight.
+
+        Raises
+        ------
+        ValueError
+            If `noise_std` is None.
         """
-        sensitivity = (self.bounds[1] - self.bounds[0]) * weight
+        if self.noise_std is None:
+            raise ValueError(
+                "noise_std of NoisyScore must be given, got None: without a target the search cannot choose it"
+            )
+        sensitivity = self.sensitivity(weight)
         if self.distribution == "gaussian":
             return GaussianMechanism(sensitivity=sensitivity, noise_std=self.noise_std, relation=relation)
         return LaplaceMechanism(sensitivity=sensitivity, scale=self.noise_std / np.sqrt(2.0), relation=relation)

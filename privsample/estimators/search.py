@@ -19,8 +19,10 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.statement import privacy_statement
+from privsample.accounting.targets import Target
 from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.estimators.candidates import configure, draw_candidate
+from privsample.estimators.fit_target import DEFAULT_DELTA, stated_delta
 from privsample.estimators.records import check_records
 from privsample.estimators.run_account import TrainingAccount
 from privsample.estimators.scoring import NoisyScore, feature_count, record_count
@@ -91,8 +93,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     param_distributions : dict or list of dict
         Search space, as for RandomizedSearchCV: parameter names mapped to lists or to distributions with `rvs`. Each
         candidate is drawn independently; lists are sampled uniformly with replacement.
-    repetitions : RepetitionDistribution
-        Distribution of the number of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`.
+    repetitions : RepetitionDistribution, optional
+        Distribution of the number of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`. None, only with
+        `target`: the search chooses the logarithmic distribution with the largest mean that its share of the budget
+        allows, at most 50 and at most 3 for each listed candidate.
     scoring : str or callable, optional
         Score, as in scikit-learn; None uses the default of the estimator. With `score_noise`: "accuracy",
         "neg_mean_absolute_error", "neg_mean_squared_error", or a function (model, X, y) that returns one number for
@@ -101,7 +105,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Public records on which candidates are scored without privacy cost. Each run then fits one model to all private
         records. Exactly one of `validation` and `score_noise` must be given.
     score_noise : NoisyScore, optional
-        Noise on a score that is computed by cross-validation on the private records.
+        Noise on a score that is computed by cross-validation on the private records. With `target`, `NoisyScore()`
+        without a standard deviation is calibrated.
     cv : int, splitter or iterable, optional
         Folds, only with `score_noise`: their number, >= 2 (KFold with a fixed public seed), a splitter that uses
         positions only, or pairs of training and test positions. None: 5 folds.
@@ -122,6 +127,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Whether the largest possible number of runs is always made, of which a secret random number of the first ones
         counts. It needs `repetitions` with a maximum, such as
         `TruncatedRepetitions(distribution=TruncatedNegativeBinomial.logarithmic(mean=10), maximum=40)`.
+    target : Target, optional
+        The guarantee of the whole search, such as `DP(1, 1e-5)`. All parts that are not given are calibrated to it: the
+        trainings, if the estimator has a parameter `target` and declares neither it nor epsilon or delta, and there is
+        no `training_account`; the noise on the scores; and `repetitions`. None: all parts must be given.
+    division : tuple of three floats, optional
+        Shares of the budget of `target` for trainings, scores and repetitions, each > 0; only their ratios matter.
+        Parts that are given or free of cost leave their share to the others. None: (0.5, 0.05, 0.45).
 
     Attributes
     ----------
@@ -135,6 +147,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         The scorer (model, X, y).
     accountant_ : Accountant
         The account of the whole search.
+    plan_ : SearchPlan
+        The plan that was followed, made before any data were used.
     n_features_in_ : int
         Number of features; defined only if records are rows.
 
@@ -165,7 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         param_distributions: Any,
-        repetitions: RepetitionDistribution,
+        repetitions: RepetitionDistribution | None = None,
         *,
         scoring: Any = None,
         validation: tuple[Any, Any] | None = None,
@@ -177,6 +191,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         constant_time: bool = False,
+        target: Target | None = None,
+        division: tuple[float, float, float] | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -191,6 +207,33 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.constant_time = constant_time
+        self.target = target
+        self.division = division
+
+    def plan_for(self, n: int, features: int | None = None) -> SearchPlan:
+        """Return the plan of a search over n records, made without data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int, optional
+            Number of features, >= 1; needed if the account of the estimator depends on it.
+
+        Returns
+        -------
+        SearchPlan
+            Privacy of trainings and scores, distribution of the number of runs, shares of the budget, and the account
+            of the whole search, which was checked against the target.
+
+        Raises
+        ------
+        UnreachableTarget
+            If no search of this form meets the target. The message says what it costs at least, and what to change.
+        ValueError, TypeError
+            If a parameter of the search is invalid, or the estimator has no account.
+        """
+        return plan_search(self, positive_integer(n=n), features)
 
     def accountant_for(self, n: int, features: int | None = None) -> Accountant:
         """Return the account of the whole search, computed without data.
@@ -209,10 +252,12 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         Raises
         ------
+        UnreachableTarget
+            If no search of this form meets the target.
         ValueError, TypeError
             If a parameter of the search is invalid, or the estimator has no account.
         """
-        return plan_search(self, positive_integer(n=n), features).account
+        return self.plan_for(n, features).account
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None, progress: bool = False) -> Self:
         """Spend the account of the search in the ledger, if there is one, and then search.
@@ -243,6 +288,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         SchemaError
             If the estimator refuses a record; otherwise the failure of all candidates would reveal it. Nothing is
             trained or spent.
+        UnreachableTarget
+            If no search of this form meets the target. Nothing is trained or spent.
         ValueError, TypeError
             If a parameter is invalid. Nothing is trained or spent.
         """
@@ -267,11 +314,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             if self.ledger is not None:
                 self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
             best = self._best(plan, X, y, source, rng, advance)
-        self.scorer_ = plan.scorer
+        self.plan_, self.scorer_ = plan, plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
         self.__dict__.pop("best_estimator_", None)  # from an earlier fit
         if self.refit:
-            again = None if best.candidate is None else configure(self.estimator, best.candidate)
+            again = None if best.candidate is None else configure(plan.estimator, best.candidate)
             self.best_estimator_ = None if again is None else fit_or_none(again, spawn(rng), X, y)
         elif plan.parts == 1:
             self.best_estimator_ = best.model
@@ -369,8 +416,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         delta : float, optional
-            The delta at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
-            last step of a pipeline; 1e-6 if it has none.
+            The delta at which epsilon is stated, in (0, 1). None: the `delta` of the target, of the estimator, or of
+            the last step of a pipeline; 1e-6 if they have none.
 
         Returns
         -------
@@ -387,8 +434,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def _stated_delta(self) -> Any:
-        """The `delta` of the estimator, or of the last step of a pipeline; 1e-6 if it has none."""
-        return getattr(getattr(self.estimator, "_final_estimator", self.estimator), "delta", 1e-6)
+        """The `delta` of the target, of the estimator, or of the last step of a pipeline; 1e-6 if they have none."""
+        last = getattr(self.estimator, "_final_estimator", self.estimator)
+        given = getattr(last, "delta", None) if self.target is None else stated_delta(self.target)
+        return DEFAULT_DELTA if given is None else given
 
     def __repr__(self) -> str:
         """Return one line: before `fit` what is searched, after it the result and its cost."""

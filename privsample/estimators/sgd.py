@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, positive, positive_integer
 from privsample.accounting.sgd import Order
-from privsample.accounting.targets import DP
+from privsample.accounting.targets import Target
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.estimators.features import HandleInvalid
 from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets
@@ -40,19 +40,19 @@ class _PrivateSGD(DeclaredRecords, ABC):
         Returns
         -------
         NoisyProjectedSGD
-            The mechanism, calibrated to (epsilon, delta).
+            The mechanism, calibrated to the target.
 
         Raises
         ------
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta).
+            If no parameters of the mechanism meet the target.
         ValueError
             If a parameter of the estimator is invalid.
         """
         n, features = positive_integer(n=n), positive_integer(features=features)
         self._check_norm()
         loss = self._loss(features, default_norm(features) if self.norm is None else self.norm)
-        rate, target = 1.0 / loss.smoothness, DP(epsilon=self.epsilon, delta=self.delta)
+        rate, target = 1.0 / loss.smoothness, self._target
         if self.rate is not None:
             rate = positive(rate=self.rate)
         batch = None if self.batch is None else positive_integer(batch=self.batch)
@@ -87,15 +87,16 @@ class _PrivateSGD(DeclaredRecords, ABC):
             If X or y has the wrong shape or, with `handle_invalid="error"`, holds values that the declared rules do
             not cover. Nothing is drawn.
         UnreachableTarget
-            If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
+            If no parameters of the mechanism meet the target for this n and number of features.
         ValueError, TypeError
             If a parameter of the estimator is invalid.
         """
         rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
         scaled, centre, spread = self._scaled(rows)
-        self.release_ = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
+        self.release_ = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self._stated_delta)
         self.accountant_, self._centre = self.release_.account, centre
+        self.plan_, self.noise_multiplier_ = mechanism, mechanism.noise_multiplier
         coefficients = self.release_["coefficients"][0] / spread
         own = float(self.release_["intercept"][0]) if self.fit_intercept else 0.0
         self._set(coefficients, own - float(coefficients @ centre))
@@ -131,10 +132,13 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
-    delta : float, default 1e-6
-        The delta of the (epsilon, delta) guarantee, in (0, 1).
+    epsilon : float, optional
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne). None:
+        1.0 without `target`.
+    delta : float, optional
+        The delta of the (epsilon, delta) guarantee, in (0, 1). None: 1e-6 without `target`.
+    target : Target, optional
+        The guarantee of one fit, such as `RDP(order=8, epsilon=0.5)`, in place of `epsilon` and `delta`.
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: (1 + sqrt(features))/2; then `bounds` must be declared.
@@ -182,6 +186,11 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         The private release: everything that may be published.
     accountant_ : SGDAccountant
         The account of the release.
+    plan_ : NoisyProjectedSGD
+        The mechanism that was run, planned from public numbers: its batch, epochs, order and noise.
+    noise_multiplier_ : float
+        Standard deviation of the noise on the sum of a batch's gradients, over the largest change of this sum when one
+        record is replaced.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : numpy.ndarray of str, shape (features,)
@@ -209,8 +218,9 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        target: Target | None = None,
         norm: float | None = None,
         bounds: Any = None,
         radius: float = 10.0,
@@ -226,6 +236,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.target = target
         self.norm = norm
         self.bounds = bounds
         self.radius = radius
@@ -310,10 +321,13 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
-    delta : float, default 1e-6
-        The delta of the (epsilon, delta) guarantee, in (0, 1).
+    epsilon : float, optional
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne). None:
+        1.0 without `target`.
+    delta : float, optional
+        The delta of the (epsilon, delta) guarantee, in (0, 1). None: 1e-6 without `target`.
+    target : Target, optional
+        The guarantee of one fit, such as `RDP(order=8, epsilon=0.5)`, in place of `epsilon` and `delta`.
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: (1 + sqrt(features))/2; then `bounds` must be declared.
@@ -359,6 +373,11 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         The private release: everything that may be published.
     accountant_ : SGDAccountant
         The account of the release.
+    plan_ : NoisyProjectedSGD
+        The mechanism that was run, planned from public numbers: its batch, epochs, order and noise.
+    noise_multiplier_ : float
+        Standard deviation of the noise on the sum of a batch's gradients, over the largest change of this sum when one
+        record is replaced.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : numpy.ndarray of str, shape (features,)
@@ -385,8 +404,9 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     def __init__(
         self,
         *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        target: Target | None = None,
         norm: float | None = None,
         bounds: Any = None,
         target_bounds: Any = None,
@@ -402,6 +422,7 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.target = target
         self.norm = norm
         self.bounds = bounds
         self.target_bounds = target_bounds

@@ -3,7 +3,7 @@
 import numpy as np
 
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.targets import DP, smallest
+from privsample.accounting.targets import Target, smallest
 from privsample.distributions.steps.losses import ConvexLoss
 
 _MOST_STEPS = 500
@@ -20,7 +20,7 @@ def default_norm(features: int) -> float:
     return (1.0 + float(np.sqrt(features))) / 2.0
 
 
-def planned_steps(loss: ConvexLoss, n: int, rate: float, target: DP) -> int:
+def planned_steps(loss: ConvexLoss, n: int, rate: float, target: Target) -> int:
     """Number of steps after which the noise of all of them, were no step to contract it, has a declared length.
 
     T steps on all records, for a Gaussian guarantee mu, need noise of deviation G T^(1/2) / (n mu) in each coordinate

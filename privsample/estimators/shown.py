@@ -47,7 +47,8 @@ def search_html(search: Any) -> str:
 
 def _runs(search: Any) -> str:
     """The public expectation of the number of runs."""
-    return f"{search.repetitions.mean:.4g} runs on average"
+    repetitions = getattr(search, "plan_", search).repetitions
+    return "number of runs to be chosen" if repetitions is None else f"{repetitions.mean:.4g} runs on average"
 
 
 def _settings(search: Any) -> list[str]:

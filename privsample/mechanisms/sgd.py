@@ -191,6 +191,13 @@ class NoisyProjectedSGD(Mechanism):
         )
 
     @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the noise on the sum of a batch's gradients, in units of the largest change of this sum
+        when one record is replaced.
+        """
+        return self.noise_std * self.batch / self.loss.gradient_sensitivity
+
+    @property
     def record_format(self) -> LabelledFormat:  # type: ignore[override]
         """Rows of features with their labels."""
         return LabelledFormat(features=self.loss.features)

@@ -188,7 +188,7 @@ def test_nothing_tells_the_number_of_runs(rng, capfd, recwarn):
         with parallel_config(verbose=50):  # joblib would print how many tasks are done
             found = private(repetitions=distribution, n_jobs=1).fit(X, Y, rng=rng)
         kept.append({name for name in vars(found) if name.endswith("_")})
-    assert kept[0] == kept[1] == {"best_params_", "best_score_", "scorer_", "accountant_", "n_features_in_"}
+    assert kept[0] == kept[1] == {"best_params_", "best_score_", "scorer_", "accountant_", "n_features_in_", "plan_"}
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list
 

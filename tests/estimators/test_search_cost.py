@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, PredefinedSplit, ShuffleSplit, StratifiedKFold
 
 import privsample as ps
-from privsample.estimators.run_account import cross_validation_account, fixed_folds, score_weights, to_full_dataset
+from privsample.estimators.run_account import RecordKinds, fixed_folds, score_weights, to_full_dataset
 from privsample.estimators.search_plan import plan_search
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
@@ -61,7 +61,7 @@ def test_the_base_covers_every_record(splitter, n):
         return ps.PureAccountant(stated_epsilon=1.0 / size, relation=ps.ReplaceOne(n=total or size))
 
     costs = {len(train): training(len(train)) for train, _ in folds}
-    account = cross_validation_account(folds, n, costs, NOISE)
+    account = RecordKinds.of(folds, n).account(costs, NOISE)
     orders = np.array([1.5, 4.0, 30.0])
     each = []
     for record in range(n):

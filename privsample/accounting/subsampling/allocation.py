@@ -14,7 +14,7 @@ from privsample.accounting.loss.enumeration import outcome_counts
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.subsampling.mean_plan import CoarseLaw
 from privsample.accounting.subsampling.mean_tail import MeanTail
-from privsample.accounting.subsampling.pairs import SubsampledPair
+from privsample.accounting.subsampling.pairs import CurvePair
 from privsample.accounting.subsampling.ratio_law import RatioCurves
 
 # Log delta relative to its value at epsilon 0, between which one lattice each is used; beyond the last, coarse bounds.
@@ -33,7 +33,7 @@ _ULP = float(np.finfo(np.float64).eps)
 
 
 @frozen_value
-class AllocationPair(SubsampledPair):
+class AllocationPair(CurvePair):
     """One of `steps` releases with the pair `base` = (A, B), the others with the same distribution for both datasets.
 
     With `removed`, the mixture (1/t) sum_i B^(i-1) A B^(t-i) against B^t; otherwise A^t against the mixture of

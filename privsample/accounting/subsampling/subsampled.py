@@ -161,7 +161,7 @@ class SubsampledAccountant(Accountant):
         both_orders = isinstance(self.base.relation, AddRemove)
         terms = []
         for part, (account, weight, rate) in zip(parts, self._members(self.base, parts), strict=True):
-            pair, _ = _direction_pairs(account, len(parts), both_orders=both_orders)
+            pair, _ = direction_pairs(account.bounds, len(parts), both_orders=both_orders)
             terms.append(CoupledTerm(base=pair, rate=rate, log_weight=weight, coupling=part.coupling))
         return tuple(terms)
 
