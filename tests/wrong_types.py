@@ -179,6 +179,7 @@ def methods() -> Iterator[Call]:
         "relation": ps.ReplaceOne(n=4), "rng": np.random.default_rng(0), "document": gaussian.to_dict(), "times": 2,
         "draws": 2, "n": 4, "points": np.array([0.2]), "x": np.array([0.2]), "shape": (2,), "count": 2,
         "losses": 1.0, "prior_odds": 1.0, "prior": 0.5, "tail_probability": 0.1,
+        "false_positive_rate": 0.1, "baseline": 0.1,
     }  # fmt: skip
     seen = set()
     for cls, item in instances().items():
