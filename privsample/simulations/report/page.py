@@ -202,9 +202,9 @@ def _pictures(
         image=figures.risk_curve(account),
         alt="The largest success of an attack on one record against its success without the release.",
         caption=(
-            f"What the release can add to a guess about one {unit}; the dotted line adds nothing. The bound holds for any "
-            f"guess about one {unit} chosen before the release, if the other {plural(unit)} tell nothing about that "
-            f"{unit} that the guesser does not know already, and if every attack without the release succeeds with at "
+            f"What the release can add to a guess about one {unit}. The dotted line adds nothing. The bound holds for "
+            f"any guess about one {unit} chosen before the release, if the other {plural(unit)} tell nothing about "
+            f"that {unit} that the guesser does not know already, and if every attack without the release succeeds with at "
             f"most the probability on the horizontal axis. It says nothing about several {plural(unit)} at once."
         ),
     )
