@@ -24,7 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
 _ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
-_REACH = 100.0  # standard deviations of the loss up to which nodes are used if there is a choice
+_REACH, _SHORT_REACH = 100.0, 40.0  # standard deviations to which nodes are used, of cheap and of expensive curves
 _MOST_NODES = 20_000
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
@@ -170,11 +170,12 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
 def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float:
     """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
     low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
+    reach = _REACH if curve.rough is None else _SHORT_REACH
     for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 16)]:
         mu = max(low, known) * (1.0 + accuracy)
         if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
             return min(mu, tail.dominating_mu)
-        if regret == 0.0 and not tail.start(mu) <= mu * (_REACH + mu / 2):
+        if regret == 0.0 and not tail.start(mu) <= mu * (reach + mu / 2):
             continue  # a slightly larger mu has a nearer tail
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
