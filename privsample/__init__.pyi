@@ -56,6 +56,7 @@ from privsample.accounting.stated.tradeoff import TradeoffAccountant as Tradeoff
 from privsample.accounting.statement import privacy_statement as privacy_statement
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant as SubsampledAccountant
 from privsample.accounting.targets import DP as DP
+from privsample.accounting.targets import GDP as GDP
 from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
 from privsample.distributions.domains import Domain as Domain

@@ -75,6 +75,7 @@ def instances() -> dict[type, Any]:
             ps.RDP(order=2, epsilon=1),
             ps.ZCDP(rho=1),
             ps.Risk(baseline=0.1, success=0.5),
+            ps.GDP(mu=1),
             ps.AddRemove(),
             release,
         ),

@@ -3,6 +3,7 @@
 Proofs: docs/notes/gaussian_dp.md.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.directions import Direction, DirectionCurve, direction_bounds
 from privsample.accounting.engine.gaussian_domination import UpperCurve, least_mu, least_regret
 from privsample.accounting.engine.gaussian_tails import LossTail
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
 
 if TYPE_CHECKING:
@@ -77,16 +79,16 @@ class GaussianBounds:
         >>> whole = ps.GaussianAccountant(sensitivity=1, noise_std=1)
         >>> sampled = ps.SubsampledAccountant(base=whole, scheme=ps.PoissonSampling(rate=0.01))
         >>> sampled.mu(), round(sampled.mu(regret=1e-4), 4)
-        (1.0, 0.1646)
+        (1.0, 0.0287)
         """
         allowed = probability(regret=regret)
         found = 0.0
         for curve in direction_bounds(cast("Accountant", self), direction):
             found = max(found, _least_mu(curve, allowed))
-        return found
+        return float(found)
 
     def regret(self, mu: float, *, direction: Direction | None = None) -> float:
-        """The least regret of a mu: the largest excess of delta(epsilon) over delta_mu(epsilon), for every epsilon >= 0.
+        """The least regret of a mu: the largest excess of delta(epsilon) over delta_mu(epsilon) at any epsilon >= 0.
 
         Parameters
         ----------
@@ -115,23 +117,38 @@ class GaussianBounds:
         --------
         >>> import privsample as ps
         >>> account = 1000 * ps.LaplaceAccountant(sensitivity=1, scale=100)
-        >>> f"{account.regret(0.3163):.1e}", account.regret(0.4)
-        ('2.5e-06', 0.0)
+        >>> f"{account.regret(0.315):.1e}", account.regret(0.4)
+        ('2.9e-04', 0.0)
         """
         shift = nonnegative(mu=mu)
         return max(_least_regret(curve, shift) for curve in direction_bounds(cast("Accountant", self), direction))
 
 
+def sampling_note(account: "Accountant") -> str:
+    """What to say beside the least mu of Gaussian noise on samples, after a semicolon; empty for other accounts."""
+    tail = LossTail.of(account.bounds)
+    parts = [part for pair in account.bounds.pairs for part, _ in ProductPair.of(pair, 1).members]
+    sampled = hasattr(account, "scheme") or not all(isinstance(part, GaussianPair) for part in parts)
+    if not (tail.dominating_mu <= tail.least_mu < np.inf and sampled):
+        return ""
+    return (
+        "; that of a subsampled Gaussian mechanism is the mu of the mechanism without sampling, whatever the sampling "
+        "rate: state a mu with its regret, account.mu(regret=1e-6)"
+    )
+
+
 def _least_mu(curve: DirectionCurve, regret: float) -> float:
     """The least mu of one direction; computed once for each regret."""
+    if curve.bounds.parts:  # the curve is the largest of theirs
+        return max(_least_mu(part, regret) for part in _parts(curve))
     known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
     if regret not in known:
         mass = curve.bounds.infinity_mass
         tail = LossTail.of(curve.bounds)
-        if mass > regret or (regret == 0.0 and mass > 0.0):
+        if mass > regret:
             known[regret] = np.inf
-        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu < np.inf:
-            known[regret] = tail.least_mu  # Gaussian noise, also on samples
+        elif regret == 0.0 and tail.dominating_mu <= tail.least_mu:
+            known[regret] = tail.least_mu  # Gaussian noise, also on samples; or +inf
         else:
             known[regret] = least_mu(_nodes(curve), tail=tail, regret=regret)
     return known[regret]
@@ -141,10 +158,18 @@ def _least_regret(curve: DirectionCurve, mu: float) -> float:
     """The least regret of mu in one direction, computed once; for mu = 0 the total variation distance."""
     if mu == 0.0:
         return float(min(np.nextafter(np.exp(curve.log_delta(np.zeros(1))[0]) * (1.0 + 1e-15), 1.0), 1.0))
+    if curve.bounds.parts:
+        return max(_least_regret(part, mu) for part in _parts(curve))
     known: dict[float, float] = curve.bounds.memo.setdefault("regret", {})
     if mu not in known:
         known[mu] = min(least_regret(_nodes(curve), mu, tail=LossTail.of(curve.bounds)), 1.0)
     return known[mu]
+
+
+def _parts(curve: DirectionCurve) -> Iterator[DirectionCurve]:
+    """The curves of the parts of a parallel composition."""
+    for part, back in zip(curve.bounds.parts, curve.reversed_bounds.parts, strict=True):
+        yield DirectionCurve(bounds=part, reversed_bounds=back)
 
 
 def _nodes(curve: DirectionCurve) -> UpperCurve:

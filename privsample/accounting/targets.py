@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.engine import views
+from privsample.accounting.gaussian_dp import sampling_note
 from privsample.accounting.statement import large_delta
 from privsample.errors import LargeDeltaWarning, UnreachableTarget
 from privsample.relations import Relation
@@ -21,7 +22,7 @@ M = TypeVar("M")
 
 
 class Target(ABC):
-    """Abstract base class of target guarantees: `DP`, `RDP`, `ZCDP` and `Risk`.
+    """Abstract base class of target guarantees: `DP`, `RDP`, `ZCDP`, `GDP` and `Risk`.
 
     Mechanisms are calibrated to a target, and a ledger has a target as its budget.
 
@@ -199,6 +200,58 @@ class ZCDP(Target):
         return f"zCDP of rho {self.rho:g}"
 
 
+@frozen_value
+class GDP(Target):
+    """mu-Gaussian differential privacy (GDP).
+
+    Parameters
+    ----------
+    mu : float
+        mu, finite and > 0: telling neighbours apart is at least as hard as telling N(mu, 1) from N(0, 1), from one
+        draw.
+
+    Notes
+    -----
+    Dong, Roth and Su 2022, Definition 3. A subsampled Gaussian mechanism meets no smaller mu than the same mechanism
+    without sampling (see `Accountant.mu`); calibrate it to a `DP` target, and state a mu with its regret.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> round(ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1).noise_std, 9)
+    2.0
+    >>> ps.GDP(mu=1.1).met_by(ps.LaplaceAccountant(sensitivity=1, scale=1))
+    True
+    """
+
+    mu: float = field(kw_only=False)
+
+    def __post_init__(self) -> None:
+        set_fields(self, mu=positive(mu=self.mu))
+
+    def met_by(self, account: Accountant) -> bool:
+        """Return whether the least mu is <= mu."""
+        return account.mu() <= self.mu
+
+    def _excess(self, account: Accountant) -> float:
+        """log of the least mu over mu."""
+        with np.errstate(divide="ignore"):
+            return float(np.log(account.mu()) - np.log(self.mu))
+
+    def _obstacle(self, account: Accountant) -> str:
+        """Why the account misses the target, after the target's description."""
+        if account.infinity_mass > 0.0:
+            return f": with an infinity mass of {account.infinity_mass:g} no mu is finite"
+        if np.isinf(account.mu()):
+            return ": no finite mu bounds the tail of its privacy loss, a target of kind RDP or DP may"
+        return f": the least mu of this mechanism is {account.mu():.4g}{sampling_note(account)}"
+
+    @property
+    def description(self) -> str:
+        """The guarantee in one phrase."""
+        return f"Gaussian differential privacy of mu {self.mu:g}"
+
+
 def check_target(target: object) -> Target:
     """Return the target. Raises TypeError for anything else, and says how to write a pair of numbers."""
     if isinstance(target, Target):
@@ -212,6 +265,16 @@ def check_target(target: object) -> Target:
             )
         case _:
             raise TypeError(f"target must be {expected}, got {type(target).__name__}")
+
+
+def missing_target(given: Mapping[str, object]) -> TypeError:
+    """The error for a calibration without a target; it writes the target that was given as epsilon and delta."""
+    wrong = [name for name in ("epsilon", "delta") if name in given]
+    epsilon, delta = given.get("epsilon", 1), given.get("delta", 1e-6)
+    pair = (epsilon, delta)
+    written = f"DP{pair!r}" if all(isinstance(one, (int, float)) for one in pair) else "DP(1, 1e-6)"
+    instead = f" in place of {' and '.join(wrong)}" if wrong else ""
+    return TypeError(f"target must be given{instead}: write target=ps.{written}")
 
 
 def warn_of_large_delta(target: Target, relation: Relation, *, stacklevel: int) -> None:
@@ -241,6 +304,8 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
             reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
             if cost <= epsilon:  # it differs in the last digits only
                 reason = f": this mechanism costs delta {float(account.delta(epsilon))!r} at that epsilon"
+        case GDP():
+            reason = target._obstacle(account)
         case ZCDP() if np.isfinite(limit):
             reason, advice = (
                 f": its Rényi divergence is infinite from order {limit:g} on",

@@ -8,11 +8,12 @@ import numpy as np
 
 from privsample._serial import encode
 from privsample.accounting.base import Accountant
+from privsample.accounting.gaussian_dp import sampling_note
 from privsample.accounting.statement import privacy_statement
-from privsample.accounting.targets import RDP, Target
+from privsample.accounting.targets import GDP, RDP, Target
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
-from privsample.cli.options import add_json, add_target
+from privsample.cli.options import add_json, add_target, number
 from privsample.cli.output import Console, check_tables, growth, print_json, round_up
 from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
@@ -37,6 +38,12 @@ def add(parser: Any) -> None:
     """Add the options of the command."""
     add_mechanism(parser)
     add_target(parser)
+    parser.add_argument(
+        "--regret",
+        type=number,
+        metavar="R",
+        help="show the least mu of Gaussian differential privacy, also with this regret, the largest excess of delta",
+    )
     add_json(parser)
 
 
@@ -46,12 +53,23 @@ def run(args: Namespace) -> int:
     made = build.mechanism(args, build.fields(args), limit_needed=False)
     goal, delta = build.target(args), build.stated_delta(args)
     cost = privacy_costs(made.accountant, goal, delta)
+    if args.regret is not None or isinstance(goal, GDP):
+        cost["gdp"] = gaussian_costs(made.accountant, args.regret)
     if args.json:
         print_json({"command": "account"} | mechanism_document(made, goal) | cost)
         return 0
     console = Console()
     console.facts(mechanism_facts(made, goal))
     show_costs(console, made, cost)
+    if "gdp" in cost:
+        console.table(
+            "Gaussian differential privacy: delta(epsilon) exceeds the Gaussian curve of mu by at most the regret",
+            ("regret", "mu, at least"),
+            [[f"{row['regret']:g}", round_up(row["mu"])] for row in cost["gdp"]["values"]],
+            numbers=(0, 1),
+        )
+        if cost["gdp"]["note"]:
+            console.paragraph("About the mu at regret 0", cost["gdp"]["note"])
     routes = [[route["name"], round_up(route["epsilon"]), route["kind"]] for route in cost["routes"]]
     console.table(
         f"Bounds on epsilon at delta {delta:g}; the smallest is reported",
@@ -78,6 +96,13 @@ def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dic
         "source": account.source,
         "statement": privacy_statement(account, delta),
     }
+
+
+def gaussian_costs(account: Accountant, regret: float | None) -> dict[str, Any]:
+    """Return the least mu at regret 0 and at the given one, and what limits the former. Raises: UsageProblem."""
+    with build.usage_errors():
+        values = [{"regret": r, "mu": account.mu(r)} for r in sorted({0.0, regret or 0.0})]
+    return {"values": values, "note": sampling_note(account).removeprefix("; ")}
 
 
 def mechanism_document(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from privsample.accounting.risk_target import Risk
-from privsample.accounting.targets import DP, RDP, ZCDP, Target
+from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target
 from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
 from privsample.cli.models import model
@@ -19,7 +19,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 
 STATED_DELTA = 1e-6
-_TARGETS = "--epsilon with --delta, or --order with --rdp-epsilon, or --rho, or --risk with --baseline"
+_TARGETS = "--epsilon with --delta, or --order with --rdp-epsilon, or --rho, or --mu, or --risk with --baseline"
 _NO_TARGET = f"no privacy target was given: give {_TARGETS}"
 
 
@@ -34,7 +34,7 @@ def usage_errors(words: str = "") -> Iterator[None]:
 
 def target(args: Namespace) -> Target | None:
     """Return the privacy target, or None if there is none. Raises: UsageProblem."""
-    kinds = (("epsilon",), ("order", "rdp_epsilon"), ("rho",), ("risk", "baseline"))
+    kinds = (("epsilon",), ("order", "rdp_epsilon"), ("rho",), ("mu",), ("risk", "baseline"))
     if sum(any(getattr(args, name) is not None for name in names) for names in kinds) > 1:
         raise UsageProblem(f"give only one privacy target: {_TARGETS}")
     if (args.order is None) != (args.rdp_epsilon is None):
@@ -54,6 +54,8 @@ def target(args: Namespace) -> Target | None:
             return RDP(order=args.order, epsilon=args.rdp_epsilon)
         if args.risk is not None:
             return Risk(baseline=args.baseline, success=args.risk)
+        if args.mu is not None:
+            return GDP(mu=args.mu)
         return None if args.rho is None else ZCDP(rho=args.rho)
 
 

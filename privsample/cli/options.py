@@ -35,12 +35,14 @@ OWN = frozenset(
         "list",
         "map",
         "mechanism",
+        "mu",
         "names",
         "order",
         "out",
         "progress",
         "public-data",
         "rdp-epsilon",
+        "regret",
         "report",
         "rho",
         "risk",
@@ -242,7 +244,7 @@ def _mapping(text: str) -> dict[str, float | None]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options of the privacy target."""
-    group = parser.add_argument_group("privacy target (one of four)")
+    group = parser.add_argument_group("privacy target (one of five)")
     group.add_argument("--epsilon", type=number, metavar="E", help="epsilon of differential privacy; needs --delta")
     group.add_argument(
         "--delta",
@@ -264,6 +266,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="largest success of an attack on one record; needs --baseline",
     )
     group.add_argument("--baseline", type=number, metavar="P", help="success of that attack without the release")
+    group.add_argument("--mu", type=number, metavar="MU", help="mu of Gaussian differential privacy")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from privsample._entropy import check_entropy, draw_with_entropy_check
 from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.targets import Target
+from privsample.accounting.targets import Target, missing_target
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import RecordFormat
 from privsample.mechanisms.arguments import CommandLine
@@ -192,7 +192,7 @@ class Mechanism(Memo, ABC):
 
     @classmethod
     @final
-    def calibrate(cls, *, target: Target, by: str | None = None, **fields: Any) -> Self:
+    def calibrate(cls, *, target: Target | None = None, by: str | None = None, **fields: Any) -> Self:
         """The mechanism whose cost is as large as a target allows, found by a search over one free parameter.
 
         The parameter is rounded such that the account meets the target.
@@ -200,7 +200,7 @@ class Mechanism(Memo, ABC):
         Parameters
         ----------
         target : Target
-            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a part of a ledger's budget.
+            The guarantee to meet, which must be given: `DP`, `RDP`, `ZCDP`, `GDP`, or a part of a ledger's budget.
         by : str, optional
             Name of the free parameter to choose. None chooses the first of the class's `free_parameters`.
         **fields
@@ -217,7 +217,7 @@ class Mechanism(Memo, ABC):
         UnreachableTarget
             If no value meets the target; the message says what to change.
         TypeError
-            If a field is unknown or missing, or is the one that the search determines.
+            If the target is missing, or a field is unknown or missing, or is the one that the search determines.
         ValueError
             If `by` is not a free parameter of the class.
 
@@ -227,6 +227,8 @@ class Mechanism(Memo, ABC):
             If the target is a `DP` whose delta is at least 1/n, and the number n of records is public: publishing one
             random record in clear satisfies such a guarantee.
         """
+        if target is None:
+            raise missing_target(fields)
         return calibrated(cls, cls.free_parameters, target, by=by, given=fields, advice=cls.unreachable_advice)
 
     def validate(self, data: Any) -> CuratorNotes:

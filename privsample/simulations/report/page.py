@@ -204,8 +204,9 @@ def _pictures(
         caption=(
             f"What the release can add to a guess about one {unit}. The dotted line adds nothing. The bound holds for "
             f"any guess about one {unit} chosen before the release, if the other {plural(unit)} tell nothing about "
-            f"that {unit} that the guesser does not know already, and if every attack without the release succeeds with at "
-            f"most the probability on the horizontal axis. It says nothing about several {plural(unit)} at once."
+            f"that {unit} that the guesser does not know already, and if every attack without the release succeeds "
+            "with at most the probability on the horizontal axis. It says nothing about several "
+            f"{plural(unit)} at once."
         ),
     )
     return shown, curve, risk
