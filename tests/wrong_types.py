@@ -74,6 +74,7 @@ def instances() -> dict[type, Any]:
             ps.DP(epsilon=1, delta=1e-6),
             ps.RDP(order=2, epsilon=1),
             ps.ZCDP(rho=1),
+            ps.Risk(baseline=0.1, success=0.5),
             ps.GDP(mu=1),
             ps.AddRemove(),
             release,
@@ -188,6 +189,7 @@ def methods() -> Iterator[Call]:
         "relation": ps.ReplaceOne(n=4), "rng": np.random.default_rng(0), "document": gaussian.to_dict(), "times": 2,
         "draws": 2, "n": 4, "points": np.array([0.2]), "x": np.array([0.2]), "shape": (2,), "count": 2,
         "losses": 1.0, "prior_odds": 1.0, "prior": 0.5, "tail_probability": 0.1,
+        "false_positive_rate": 0.1, "baseline": 0.1,
     }  # fmt: skip
     seen = set()
     for cls, item in instances().items():

@@ -106,8 +106,8 @@ def risk_in_words(account: Accountant) -> str:
     return (
         f"Someone who, without this release, would be right about one {one} at most once in a hundred guesses is right "
         f"at most {success:g} times in a hundred with it, whatever else they know about other "
-        f"{several}. This holds for any guess about one {one} that is chosen before the release, if the other "
-        f"{several} tell nothing about it beyond what the person who guesses knows already."
+        f"{several}. This holds for any guess about one {one} chosen before the release, if the other {several} tell "
+        f"nothing about that {one} that the guesser does not know already."
     )
 
 

@@ -246,7 +246,7 @@ def _mapping(text: str) -> dict[str, float | None]:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the options of the privacy target."""
-    group = parser.add_argument_group("privacy target (one of four)")
+    group = parser.add_argument_group("privacy target (one of five)")
     group.add_argument("--epsilon", type=number, metavar="E", help="epsilon of differential privacy; needs --delta")
     group.add_argument(
         "--delta",

@@ -77,10 +77,13 @@ class LossTail:
         of mean shift m plus a loss of at most c. m = 0 says that the loss is at most c.
     zcdp : float, default +inf
         rho of a zCDP guarantee.
+    pure_epsilon : float, default +inf
+        Bound on the loss in both orders of the neighbours, so that randomized response dominates.
     """
 
     shifted: tuple[tuple[float, float], ...] = ()
     zcdp: float = np.inf
+    pure_epsilon: float = np.inf
 
     @classmethod
     def of(cls, bounds: PrivacyBounds) -> Self:
@@ -89,7 +92,8 @@ class LossTail:
             return cls()
         own = max((pair.max_divergence for pair in bounds.pairs), default=np.inf)  # that of one direction
         parts = {gaussian_part(bounds), (0.0, min(own, bounds.pure_epsilon))}
-        return cls(shifted=tuple(sorted(part for part in parts if part[1] < np.inf)), zcdp=bounds.zcdp)
+        shifted = tuple(sorted(part for part in parts if part[1] < np.inf))
+        return cls(shifted=shifted, zcdp=bounds.zcdp, pure_epsilon=bounds.pure_epsilon)
 
     @property
     def least_mu(self) -> float:
@@ -99,11 +103,16 @@ class LossTail:
     @property
     def dominating_mu(self) -> float:
         """The least known mu with delta <= delta_mu at every epsilon; +inf if none is known."""
-        return min([m for m, rest in self.shifted if rest == 0.0], default=np.inf)
+        return min([_response_mu(self.pure_epsilon), *(m for m, rest in self.shifted if rest == 0.0 < m)])
 
     def start(self, mu: float) -> float:
         """An epsilon from which on delta <= delta_mu is known; +inf if none is (gaussian_dp.md, step 4)."""
         return min([_after_chernoff(self.zcdp, mu), *(_after_shift(m, c, mu) for m, c in self.shifted)])
+
+
+def _response_mu(epsilon: float) -> float:
+    """The least mu of every epsilon-DP mechanism, -2 Phi^-1(1/(1 + e^epsilon)), rounded up."""
+    return float(-2 * special.ndtri_exp(-np.logaddexp(0.0, epsilon))) * _UP + 1e-14 * (epsilon > 0.0)
 
 
 def _after_shift(m: float, c: float, mu: float) -> float:

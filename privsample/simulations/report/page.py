@@ -202,11 +202,11 @@ def _pictures(
         image=figures.risk_curve(account),
         alt="The largest success of an attack on one record against its success without the release.",
         caption=(
-            f"What the release can add to a guess about one {unit}. The dotted line: nothing. The bound holds for any "
-            f"guess about one {unit} that is chosen before the release, and for everyone whose guess would be right "
-            "with at most the probability on the horizontal axis without it, if the other "
-            f"{plural(unit)} tell nothing more about this one than they know already. It is no statement about the "
-            f"number of {plural(unit)} that are guessed."
+            f"What the release can add to a guess about one {unit}. The dotted line adds nothing. The bound holds for "
+            f"any guess about one {unit} chosen before the release, if the other {plural(unit)} tell nothing about "
+            f"that {unit} that the guesser does not know already, and if every attack without the release succeeds "
+            "with at most the probability on the horizontal axis. It says nothing about several "
+            f"{plural(unit)} at once."
         ),
     )
     return shown, curve, risk
