@@ -26,6 +26,7 @@ from benchmarks import (
     search,
     selection,
     sgd,
+    shuffling,
     statistics,
     timing,
 )
@@ -53,6 +54,7 @@ ALL = {
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
+    "shuffling": shuffling.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
     "logistic": logistic.rows,
