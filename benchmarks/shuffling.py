@@ -17,7 +17,7 @@ LARGE = (1.0, 2, 1_000_000, 1e-12)
 
 
 def rows() -> Iterator[Row]:
-    """Epsilon beside that of the clones; the excess over the worst dataset of two categories; the time for a million."""
+    """Epsilon beside that of the clones; the excess over the worst dataset; the time of a large one."""
     for log_odds, categories, n, delta in CASES:
         own, clones = float(_account(log_odds, categories, n).epsilon(delta)), _clones_epsilon(log_odds, n, delta)
         name = f"epsilon of {n:,} answers, {categories} categories, log odds {log_odds:g}, delta {delta:g}"
@@ -45,7 +45,7 @@ def _account(log_odds: float, categories: int, n: int) -> ps.ShuffledAccountant:
 
 
 def _clones_epsilon(log_odds: float, n: int, delta: float) -> float:
-    """Feldman, McMillan and Talwar 2021: (A + D, C - A + 1 - D) against (A + 1 - D, C - A + D), C ~ Bin(n - 1, e^-odds).
+    """Feldman et al. 2021: (A + D, C - A + 1 - D) against (A + 1 - D, C - A + D), C ~ Bin(n - 1, e^-odds).
 
     For each C, the loss increases in the first number k, so that the divergence is a difference of two tails.
     """
