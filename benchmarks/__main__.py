@@ -29,6 +29,7 @@ from benchmarks import (
     selection,
     sequential,
     sgd,
+    shuffling,
     statistics,
     timing,
 )
@@ -59,6 +60,7 @@ ALL = {
     "postprocessing": postprocessing.rows,
     "bernoulli": bernoulli.rows,
     "sgd": sgd.rows,
+    "shuffling": shuffling.rows,
     "epochs": epochs.rows,
     "langevin": langevin.rows,
     "logistic": logistic.rows,

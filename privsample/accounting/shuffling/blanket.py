@@ -104,12 +104,10 @@ class BlanketPair(ChordedPair):
         seen = float(np.maximum(gain[~covered], 0.0).sum())
         masses = self.blanket[covered] * (1.0 - self.slack)
         persons = min(self.n, _MOST_PERSONS)
-        found = -np.inf
         fine = int(np.clip(np.log2(_CELLS * np.sqrt(persons)), 15, 21))
         most = 1 << fine if tolerance <= _CURVE else _CELLS_FOR_GUIDE
-        if covered.any():
-            jumps = Jumps(gain[covered] / masses, masses)
-            found = log_mean_positive_part(jumps, persons, tolerance, most) - np.log(persons)
+        jumps = Jumps(gain[covered] / masses, masses)
+        found = log_mean_positive_part(jumps, persons, tolerance, most) - np.log(persons)
         with np.errstate(divide="ignore"):
             total = float(np.logaddexp(found, np.log(seen)))
         return min(total + 8 * _ULP * (4.0 + abs(max(total, -1e300))), 0.0)
