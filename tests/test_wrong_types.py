@@ -10,7 +10,7 @@ from privsample.interop import pymc
 from tests import wrong_types
 
 # Made by `ledger`, `audit` and the estimators' own tests, or no values at all.
-ELSEWHERE = {"Assumption", "Ledger", "ModelSpec", "Reservation", "Verdict"} | {
+ELSEWHERE = {"Assumption", "Ledger", "ModelSpec", "Reservation", "SequentialVerdict", "Verdict"} | {
     "BoundsScaler",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

@@ -232,3 +232,46 @@ def test_an_unknown_view_is_named(run):
     assert ran.code == 2
     assert "--view" in ran.err
     assert "bits" in ran.err.split("--view")[1]
+
+
+def test_a_sequential_audit_stops_and_continues(run, tmp_path):
+    file = ["--state", str(tmp_path / "laplace.audit")]
+    ran = run("audit", "laplace", "--sequential", *QUICK, *file)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count("CONSISTENT") == 2
+    assert "2,000" in ran.out
+    more = run("audit", "laplace", "--sequential", "--samples", "2100", "--json", *file).json["audits"][0]
+    assert (more["samples"], more["maximum"], more["outcome"]) == (2100, 2100, "CONSISTENT")
+    mutant = run("audit", "laplace", "--sequential", "--mutant", "--seed", "7", "--samples", "9000")
+    assert mutant.code == 1
+    assert "VIOLATED" in mutant.out
+    wrong = run("audit", "laplace", "--sequential", "--mutant", *file)
+    assert wrong.code == 2
+    assert "belongs to an audit with another mechanism" in wrong.err
+    own = ["--mechanism", "laplace", "--sensitivity", "1", "--scale", "1", "--sequential", "--samples", "100"]
+    assert run("audit", *own, "--seed", "1").code == 0
+
+
+def test_several_sequential_audits_have_a_table(run):
+    names = ["laplace", "gaussian", "randomized-response", "one-bit"]
+    ran = run("audit", *names, "--sequential", "--samples", "40", "--seed", "1")
+    assert ran.code == 0
+    assert ran.out.count("CONSISTENT") == 1 + len(names)  # in the explanation, too
+    assert "scale above: the claimed epsilons" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["laplace", "--state", "x"], "--state needs --sequential"),
+        (["laplace", "gaussian", "--sequential", "--state", "x"], "--state holds one audit"),
+        (["laplace", "--sequential", "--out", "x"], "leave out --out or --sequential"),
+        (["laplace", "--sequential", "--view", "time"], "--view time has no sequential audit"),
+        (["laplace", "--sequential", "--state", "no/x"], "create it first"),
+    ],
+)
+def test_options_of_sequential_audits(run, options, message):
+    ran = run("audit", *options)
+    assert ran.code == 2
+    assert message in ran.err
+    assert not list(Path().iterdir())

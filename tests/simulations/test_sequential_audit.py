@@ -368,7 +368,7 @@ def test_a_verdict_says_what_it_rests_on():
     rng = np.random.default_rng(4)
     true = ps.audit(LAPLACE, samples=500, rng=rng, sequential=True)
     assert true.outcome == "CONSISTENT"
-    assert "This does not prove the claim." in str(true)
+    assert "This verdict does not prove the claim." in str(true)
     assert "500 draws from each of two neighbouring datasets" in true.statement
     assert "continues" not in true.statement
     assert repr(true).startswith("SequentialVerdict(CONSISTENT, p = ")
@@ -377,7 +377,8 @@ def test_a_verdict_says_what_it_rests_on():
     assert false.outcome == "VIOLATED"
     assert false.e_value == pytest.approx(1.0 / false.p_value, rel=1e-6)
     assert false.p_value <= 1e-6
-    assert "multiplied by more than" in false.statement
+    assert f"Refuted is the claim with all epsilons times {true.scale:.4g}." in true.statement
+    assert "VIOLATED: the audit made" in false.statement
     assert true != false
     assert hash(true) != hash(false)
     seen = []

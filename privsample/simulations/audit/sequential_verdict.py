@@ -108,7 +108,8 @@ class SequentialVerdict(ClaimVerdict):
     def scale(self) -> float:
         """Lower confidence bound on the number by which all claimed epsilons must be multiplied to be true.
 
-        Each claimed delta remains unchanged. It holds at all times with probability at least 1 - `level`. Claimed epsilons of 0 count up to the scale 1.
+        Each claimed delta remains unchanged. The bound holds at all times with probability at least 1 - `level`.
+        Claimed epsilons of 0 count up to the scale 1.
         """
         return float(self.scales[-1])
 
@@ -141,9 +142,9 @@ class SequentialVerdict(ClaimVerdict):
             )
         more = "" if self.samples >= self.maximum else f" The audit continues up to {self.maximum:,} draws."
         return (
-            f"{start}. The wealth of the bets was at most {largest:.3g} times what it was at the start; it refutes the "
-            f"claim at {1.0 / self.level:.3g} times, which a true claim allows {level}. This does not prove the claim."
-            f"{more}{self._bounds}"
+            f"{start}. The wealth of the bets was at most {largest:.3g} times what it was at the start; "
+            f"{1.0 / self.level:.3g} times would refute the claim. If the claim is true, that happens {level}. This "
+            f"verdict does not prove the claim.{more}{self._bounds}"
         )
 
     def __repr__(self) -> str:
@@ -209,8 +210,10 @@ class SequentialVerdict(ClaimVerdict):
     def _bounds(self) -> str:
         """Sentences with the bounds; empty if they are 0."""
         found = ""
-        if self.scale > 0.0:
-            found += f" The claimed epsilons would have to be multiplied by more than {self.scale:.4g} to be true."
+        if self.scale not in (0.0, 1.0):
+            found += (
+                f" {'Also r' if self.violated else 'R'}efuted is the claim with all epsilons times {self.scale:.4g}."
+            )
         if self.empirical_epsilon > (self.claimed_epsilon if self.violated else 0.0):
             found += (
                 f" Empirical epsilon: at delta = {self.empirical_delta:.4g}, epsilon is at least "
