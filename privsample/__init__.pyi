@@ -221,6 +221,7 @@ from privsample.relations import ProfileEdge as ProfileEdge
 from privsample.relations import Relation as Relation
 from privsample.relations import ReplaceOne as ReplaceOne
 from privsample.simulations.audit.audit import audit as audit
+from privsample.simulations.audit.claim_verdict import ClaimVerdict as ClaimVerdict
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs
 from privsample.simulations.audit.sequential_verdict import SequentialVerdict as SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict as Verdict
