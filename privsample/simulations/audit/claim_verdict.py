@@ -12,8 +12,8 @@ Outcome = Literal["VIOLATED", "CONSISTENT"]
 class ClaimVerdict(ABC):
     """Result of a test of a claimed guarantee: VIOLATED, or CONSISTENT with the draws, which does not prove it.
 
-    Its fields `p_value` and `level` are in [0, 1]: an upper bound on the probability, under a true claim, of evidence at
-    least this strong, and the probability with which a true claim is called VIOLATED at most.
+    Its fields `p_value` and `level` are in [0, 1]: an upper bound on the probability, under a true claim, of evidence
+    at least this strong, and the probability with which a true claim is called VIOLATED at most.
 
     Examples
     --------
