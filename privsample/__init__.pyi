@@ -229,6 +229,7 @@ from privsample.relations import Relation as Relation
 from privsample.relations import ReplaceOne as ReplaceOne
 from privsample.simulations.audit.audit import audit as audit
 from privsample.simulations.audit.canaries import orthogonal_canaries as orthogonal_canaries
+from privsample.simulations.audit.claim_verdict import ClaimVerdict as ClaimVerdict
 from privsample.simulations.audit.one_run import audit_one_run as audit_one_run
 from privsample.simulations.audit.one_run import critical_guesses as critical_guesses
 from privsample.simulations.audit.one_run_plan import OneRunPlan as OneRunPlan

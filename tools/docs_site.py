@@ -208,6 +208,8 @@ def entry(room: str, name: str) -> list[str]:
         lines.append("   :show-inheritance:")
     if room in ("mechanisms", "estimators"):
         lines.append(f"   :inherited-members: {'Mechanism' if room == 'mechanisms' else 'BaseEstimator'}")
+    if room == "simulations" and item.__bases__ != (object,):
+        lines.append("   :inherited-members: ABC")
     if theirs := [member for member in dir(item) if made_by_sklearn(item, member)]:
         lines.append(f"   :exclude-members: {', '.join(theirs)}")
     return [*lines, "", *inherited(item)]

@@ -3,6 +3,7 @@
 import itertools
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import joblib
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 import privsample as ps
 from privsample.simulations.audit.betting import SCALES, SIZES, Wealth, log_factors
 from privsample.simulations.audit.catalogue import audit_example, catalogue
+from privsample.simulations.audit.sequential_identity import _subject
 
 LAPLACE = ps.LaplaceMechanism(sensitivity=1, scale=1, exact=False)
 HALF = ps.LaplaceMechanism(sensitivity=1, scale=0.5, exact=False)
@@ -264,6 +266,7 @@ def started(tmp_path):
         ("claim", noisy, {"claim": ps.LaplaceAccountant(sensitivity=1, scale=2)}),
         ("claim", noisy, {"epsilons": [0.5]}),
         ("mechanism", lambda data, rng: data.sum() + rng.laplace(), {}),
+        ("mechanism", partial(noisy), {}),
         ("mechanism", LAPLACE, {"datasets": (0.0, 1.0)}),
         ("datasets", noisy, {"datasets": (PAIR[0], PAIR[1] / 2)}),
         ("loss", noisy, {"loss": lambda outputs: outputs[:, 0]}),
@@ -279,6 +282,28 @@ def test_a_file_of_another_audit_is_refused_and_unchanged(part, subject, changed
     with pytest.raises(ValueError, match=f"another {part}: .* the file was not changed"):
         ps.audit(subject, **options)
     assert started.read_bytes() == content
+
+
+def test_functions_are_known_by_their_code_and_by_what_they_are_bound_to():
+    def noise(scale, kinds=(1, 2)):
+        seen = []
+        return lambda data, rng: seen.append(kinds) or next(rng.laplace(0.0, scale) for _ in "a")
+
+    used = noise(1.0)
+    used(0.0, np.random.default_rng(1))
+    assert _subject(noise(1.0)) == _subject(used)
+    subjects = [
+        noise(1.0),
+        noise(2.0),
+        noise(1.0, (1, 3)),
+        partial(noise, 2.0),
+        partial(noise, kinds=2.0),
+        noisy,
+        LAPLACE,
+    ]
+    subjects += [lambda data, rng: 1.0, lambda data, rng: 2.0, eval("lambda data, rng: [1.0 for _ in data]")]
+    subjects += [eval("lambda data, rng: [2.0 for _ in data]"), eval("lambda data, rng: data in {1, 2}")]
+    assert len({_subject(one) for one in subjects}) == len(subjects)
 
 
 def test_a_file_is_locked_while_an_audit_runs(started):

@@ -228,7 +228,9 @@ def _sequential_arguments(view: AuditView, sequential: bool, state: Any, progres
         flag(progress=progress)
     if state is not None and not isinstance(state, (str, os.PathLike)):
         raise TypeError(f"state must be a path or None, got {type(state).__name__}")
-    return None if state is None else Path(os.fsdecode(state))
+    if state is not None and "\0" in os.fspath(state):
+        raise ValueError(f"state must be a path without NUL characters, got {os.fspath(state)!r}")
+    return None if state is None else Path(state)
 
 
 def informative_epsilons(account: Accountant, shares: Sequence[float] = _SHARES) -> tuple[float, ...]:

@@ -12,12 +12,17 @@ Outcome = Literal["VIOLATED", "CONSISTENT"]
 class ClaimVerdict(ABC):
     """Result of a test of a claimed guarantee: VIOLATED, or CONSISTENT with the draws, which does not prove it.
 
-    Parameters
-    ----------
-    p_value : float
-        Upper bound on the probability, under a true claim, of evidence at least this strong, in [0, 1].
-    level : float
-        Significance level: if the claim is true, the verdict is VIOLATED with at most this probability.
+    Its fields `p_value` and `level` are in [0, 1]: an upper bound on the probability, under a true claim, of evidence
+    at least this strong, and the probability with which a true claim is called VIOLATED at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> noise = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    >>> verdict = ps.audit(noise, samples=1_000, rng=np.random.default_rng(1))
+    >>> isinstance(verdict, ps.ClaimVerdict), verdict.outcome
+    (True, 'CONSISTENT')
     """
 
     __slots__ = ()

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from pickle import PicklingError
+from functools import partial
+from types import CodeType, FunctionType
 from typing import Any
 
 from privsample._serial import encode
@@ -34,11 +35,33 @@ def _subject(subject: Any) -> str:
         return _digest(_function(subject))
 
 
-def _function(function: Any) -> list[str]:
-    """Return the name of a function or of the class of an object, and the code of a function, not what it refers to."""
+def _function(function: Any) -> list[Any]:
+    """Return the name and the code of a function, with the numbers and texts that it is bound to.
+
+    Of an object, the name of its class. Other values are left out, because a call may change them.
+    """
+    if isinstance(function, partial):
+        bound = (*function.args, *sorted(function.keywords.items()))
+        return ["partial", *_function(function.func), *map(_constant, bound)]
     named = function if hasattr(function, "__qualname__") else type(function)
-    code = getattr(function, "__code__", None)
-    return [named.__module__, named.__qualname__, *([] if code is None else [code.co_code.hex(), str(code.co_names)])]
+    found = [named.__module__, named.__qualname__]
+    if isinstance(function, FunctionType):
+        bound = (*(function.__defaults__ or ()), *(cell.cell_contents for cell in function.__closure__ or ()))
+        found += [_code(function.__code__), *map(_constant, bound)]
+    return found
+
+
+def _code(code: CodeType) -> list[Any]:
+    """Return the instructions, names and constants of a function, which do not depend on the process."""
+    constants = [_code(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]
+
+
+def _constant(item: Any) -> str:
+    """Return a number, a text or a tuple of such as text, and the name of the type of anything else."""
+    if isinstance(item, tuple):
+        return ", ".join(map(_constant, item))
+    return repr(item) if isinstance(item, (int, float, complex, str, bytes)) else type(item).__qualname__
 
 
 def _datasets(builders: tuple[Any, Any]) -> str:
@@ -48,5 +71,5 @@ def _datasets(builders: tuple[Any, Any]) -> str:
     found = [build() for build in builders]
     try:
         return str(content_hash(found, hash_name="sha1"))
-    except (PicklingError, TypeError, AttributeError):
+    except Exception:  # noqa: BLE001 - any object may be a dataset, and its own code pickles it
         return _digest([type(data).__qualname__ for data in found])
