@@ -70,7 +70,14 @@ def instances() -> dict[type, Any]:
     masses = ps.LossDistribution(losses=np.array([-1.0, 1.0]), masses=np.array([0.3, 0.7]))
     rows = ps.PublicRecords(rows=np.zeros((2, 2)), targets=np.zeros(2))
     further = (
-        *(ps.DP(epsilon=1, delta=1e-6), ps.RDP(order=2, epsilon=1), ps.ZCDP(rho=1), ps.AddRemove(), release),
+        *(
+            ps.DP(epsilon=1, delta=1e-6),
+            ps.RDP(order=2, epsilon=1),
+            ps.ZCDP(rho=1),
+            ps.GDP(mu=1),
+            ps.AddRemove(),
+            release,
+        ),
         *(ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-6), ps.PureAccountant(stated_epsilon=1)),
         gaussian.certificate(delta=1e-6),
         *(ps.BoundedRangeAccountant(loss_range=1), ps.ZCDPAccountant(rho=1), gaussian + gaussian, gaussian | gaussian),

@@ -3,6 +3,7 @@
 Proofs: docs/notes/gaussian_dp.md.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -127,7 +128,8 @@ def sampling_note(account: "Accountant") -> str:
     """What to say beside the least mu of Gaussian noise on samples, after a semicolon; empty for other accounts."""
     tail = LossTail.of(account.bounds)
     parts = [part for pair in account.bounds.pairs for part, _ in ProductPair.of(pair, 1).members]
-    if tail.dominating_mu > tail.least_mu or all(isinstance(part, GaussianPair) for part in parts):
+    sampled = hasattr(account, "scheme") or not all(isinstance(part, GaussianPair) for part in parts)
+    if not (tail.dominating_mu <= tail.least_mu < np.inf and sampled):
         return ""
     return (
         "; that of a subsampled Gaussian mechanism is the mu of the mechanism without sampling, whatever the sampling "
@@ -137,6 +139,8 @@ def sampling_note(account: "Accountant") -> str:
 
 def _least_mu(curve: DirectionCurve, regret: float) -> float:
     """The least mu of one direction; computed once for each regret."""
+    if curve.bounds.parts:  # the curve is the largest of theirs
+        return max(_least_mu(part, regret) for part in _parts(curve))
     known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
     if regret not in known:
         mass = curve.bounds.infinity_mass
@@ -154,10 +158,18 @@ def _least_regret(curve: DirectionCurve, mu: float) -> float:
     """The least regret of mu in one direction, computed once; for mu = 0 the total variation distance."""
     if mu == 0.0:
         return float(min(np.nextafter(np.exp(curve.log_delta(np.zeros(1))[0]) * (1.0 + 1e-15), 1.0), 1.0))
+    if curve.bounds.parts:
+        return max(_least_regret(part, mu) for part in _parts(curve))
     known: dict[float, float] = curve.bounds.memo.setdefault("regret", {})
     if mu not in known:
         known[mu] = min(least_regret(_nodes(curve), mu, tail=LossTail.of(curve.bounds)), 1.0)
     return known[mu]
+
+
+def _parts(curve: DirectionCurve) -> Iterator[DirectionCurve]:
+    """The curves of the parts of a parallel composition."""
+    for part, back in zip(curve.bounds.parts, curve.reversed_bounds.parts, strict=True):
+        yield DirectionCurve(bounds=part, reversed_bounds=back)
 
 
 def _nodes(curve: DirectionCurve) -> UpperCurve:

@@ -213,7 +213,7 @@ class GDP(Target):
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1).noise_std
+    >>> round(ps.GaussianMechanism.calibrate(target=ps.GDP(0.5), sensitivity=1).noise_std, 9)
     2.0
     >>> ps.GDP(mu=1.1).met_by(ps.LaplaceAccountant(sensitivity=1, scale=1))
     True
@@ -232,6 +232,14 @@ class GDP(Target):
         """log of the least mu over mu."""
         with np.errstate(divide="ignore"):
             return float(np.log(account.mu()) - np.log(self.mu))
+
+    def _obstacle(self, account: Accountant) -> str:
+        """Why the account misses the target, after the target's description."""
+        if account.infinity_mass > 0.0:
+            return f": with an infinity mass of {account.infinity_mass:g} no mu is finite"
+        if np.isinf(account.mu()):
+            return ": no finite mu bounds the tail of its privacy loss, a target of kind RDP or DP may"
+        return f": the least mu of this mechanism is {account.mu():.4g}{sampling_note(account)}"
 
     @property
     def description(self) -> str:
@@ -291,12 +299,8 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
             reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
             if cost <= epsilon:  # it differs in the last digits only
                 reason = f": this mechanism costs delta {float(account.delta(epsilon))!r} at that epsilon"
-        case GDP() if account.infinity_mass > 0.0:
-            reason = f": with an infinity mass of {account.infinity_mass:g} no mu is finite"
-        case GDP() if np.isinf(account.mu()):
-            reason, advice = ": no finite mu bounds the tail of its privacy loss", "use a target of kind RDP or DP"
         case GDP():
-            reason = f": the least mu of this mechanism is {account.mu():.4g}{sampling_note(account)}"
+            reason = target._obstacle(account)
         case ZCDP() if np.isfinite(limit):
             reason, advice = (
                 f": its Rényi divergence is infinite from order {limit:g} on",

@@ -42,7 +42,7 @@ def add(parser: Any) -> None:
         "--regret",
         type=number,
         metavar="R",
-        help="show the least mu of Gaussian differential privacy, also with this regret, by which delta may exceed its curve",
+        help="show the least mu of Gaussian differential privacy, also with this regret, the largest excess of delta",
     )
     add_json(parser)
 

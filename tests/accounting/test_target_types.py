@@ -21,5 +21,5 @@ def test_a_target_is_no_number_and_no_tuple(given, words):
 
 
 def test_targets_pass():
-    for target in (ps.DP(1, 1e-6), ps.RDP(2, 0.5), ps.ZCDP(0.1)):
+    for target in (ps.DP(1, 1e-6), ps.RDP(2, 0.5), ps.ZCDP(0.1), ps.GDP(0.5)):
         assert check_target(target) is target

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray
@@ -21,8 +22,10 @@ from privsample.errors import NumericalFailure
 ACCURACY = 5e-10  # relative excess of a reported mu over the least, unless rounding errors of the curve are larger
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
-_ROUNDS, _PATIENT_ROUNDS = 60, 40  # all rounds, and those before the accuracy is relaxed
+_PATIENT_ROUNDS = 40  # rounds before the accuracy is relaxed
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
+_REACH, _SHORT_REACH = 100.0, 40.0  # standard deviations to which nodes are used, of cheap and of expensive curves
+_MOST_NODES = 20_000
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
 
@@ -48,7 +51,12 @@ class UpperCurve:
     most_parts: int = _FIRST
     epsilon: FloatArray = field(default_factory=lambda: np.empty(0))
     log_delta: FloatArray = field(default_factory=lambda: np.empty(0))
-    is_sharp: FloatArray = field(default_factory=lambda: np.empty(0))
+    is_sharp: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+
+    @property
+    def most_nodes(self) -> int:
+        """Number of nodes at which a search ends with what it has proved."""
+        return _MOST_NODES * self.most_parts // _FIRST
 
     def with_first_nodes(self) -> "UpperCurve":
         """The curve with nodes up to six standard deviations of a Gaussian loss with the same delta at epsilon 0."""
@@ -58,19 +66,17 @@ class UpperCurve:
 
     def least_mu(self, regret: float) -> float:
         """The largest mu that `sharp` needs at a node, a lower bound on the result of a search."""
-        return float(mu_at(self.epsilon, np.where(self.is_sharp > 0.0, self.excess(regret), -np.inf)).max())
+        return float(mu_at(self.epsilon, np.where(self.is_sharp, self.excess(regret), -np.inf)).max())
 
     def with_nodes(self, epsilon: FloatArray, enough: Curve) -> "UpperCurve":
         """Further nodes: by `rough` where that is at most `enough`, a function of epsilon, and otherwise by `sharp`."""
         new = np.setdiff1d(epsilon, self.epsilon)
-        if not new.size:
-            return self
-        values, sharp = np.empty(new.shape), np.ones(new.shape)
+        values, sharp = np.empty(new.shape), np.ones(new.shape, dtype=np.bool_)
         if self.rough is not None:
             values = self.rough(new)
-            sharp = (~(values <= enough(new))).astype(float)
+            sharp = ~(values <= enough(new))
         if sharp.any():
-            values[sharp > 0.0] = self.sharp(new[sharp > 0.0])
+            values[sharp] = self.sharp(new[sharp])
         if np.isnan(values).any():
             raise NumericalFailure("a privacy curve is NaN, so no guarantee is stated")
         at = np.searchsorted(self.epsilon, new)
@@ -81,22 +87,20 @@ class UpperCurve:
             is_sharp=np.insert(self.is_sharp, at, sharp),
         )
 
-    def sharpened(self, enough: Curve) -> "UpperCurve":
-        """The same nodes, with `sharp` in place of `rough` where that exceeds `enough`."""
-        rough = (self.is_sharp == 0.0) & ~(self.log_delta <= enough(self.epsilon))
-        if not rough.any():
-            return self
-        values, sharp = self.log_delta.copy(), self.is_sharp.copy()
-        values[rough], sharp[rough] = self.sharp(self.epsilon[rough]), 1.0
-        return replace(self, log_delta=values, is_sharp=sharp)
-
     def excess(self, regret: float) -> FloatArray:
         """Log of the excess of delta over `regret` at the nodes, rounded up; -inf where there is none."""
         return log_excess(self.log_delta, regret)
 
-    def split(self, failing: FloatArray, enough: Curve) -> "UpperCurve":
+    def extended(self, mu: float, last: float, enough: Curve) -> "UpperCurve":
+        """One further node at most, at up to twice the last epsilon, if that is below `last`."""
+        end = self.epsilon[-1]
+        if not end < min(last, _FAR * mu * (6.0 + mu)):
+            return self
+        return self.with_nodes(np.array([min(max(2 * end, 6.0 * mu), last)]), enough)
+
+    def split(self, failing: NDArray[np.intp], enough: Curve) -> "UpperCurve":
         """Further nodes inside the cells with these indices, equally spaced in each."""
-        parts = int(np.clip(_PER_ROUND // len(failing), 2, self.most_parts))
+        parts = int(np.clip(_PER_ROUND // max(len(failing), 1), 2, self.most_parts))
         inner = np.arange(1, parts) / parts
         left, right = self.epsilon[failing][:, None], self.epsilon[failing + 1][:, None]
         return self.with_nodes((left + (right - left) * inner).ravel(), enough)
@@ -139,34 +143,32 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
     enough = _enough(mu, regret)
     if not curve.epsilon.size:
         curve = curve.with_nodes(_first_nodes(mu, tail.start(mu)), enough)
-    for _ in range(_ROUNDS):
-        curve = curve.sharpened(enough)
-        excess = curve.excess(regret)
+    done = 0  # number of nodes before the last round; without new ones, cells are too narrow for doubles
+    while done < len(curve.epsilon) <= curve.most_nodes:
+        done, excess = len(curve.epsilon), curve.excess(regret)
         if (excess > gaussian_log_delta(mu, curve.epsilon)).any():
-            return False, curve
+            break
         last = _range_end(curve, excess, tail.start(mu))
         failing = np.flatnonzero(_fails(curve.epsilon, excess, mu) & (curve.epsilon[:-1] < last))
-        if curve.epsilon[-1] < last:
-            if not curve.epsilon[-1] < _FAR * mu * (6.0 + mu):
-                return False, curve
-            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], last)]), enough)
-        elif not failing.size:
+        if not failing.size and curve.epsilon[-1] >= last:
             return True, curve
-        if failing.size:
-            curve = curve.split(failing, enough)
+        curve = curve.extended(mu, last, enough).split(failing, enough)
     return False, curve
 
 
 def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float:
     """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
     low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
-    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 12)]:
+    reach = _REACH if curve.rough is None else _SHORT_REACH
+    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 16)]:
         mu = max(low, known) * (1.0 + accuracy)
         if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
             return min(mu, tail.dominating_mu)
+        if regret == 0.0 and not tail.start(mu) <= mu * (reach + mu / 2):
+            continue  # a slightly larger mu has a nearer tail
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
-            return mu
+            return min(mu, tail.dominating_mu)
         low = curve.least_mu(regret)
     return tail.dominating_mu
 
@@ -177,25 +179,20 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
     if found:
         return 0.0
     start, bound, low = tail.start(mu), 1.0, 0.0
-    for _ in range(_ROUNDS):
-        with np.errstate(divide="ignore"):
-            enough = _enough(mu, low)
-        curve = curve.sharpened(enough)
+    done = 0
+    while done < len(curve.epsilon) <= curve.most_nodes:
+        done, enough = len(curve.epsilon), _enough(mu, low)
         delta = np.exp(curve.log_delta) * (1.0 + 4 * _EPS * (1.0 - np.maximum(curve.log_delta, -1e3)))
         gap = delta - np.exp(gaussian_log_delta(mu, curve.epsilon))
-        low = max(low, float(gap[curve.is_sharp > 0.0].max()))
+        low = max(low, float(gap[curve.is_sharp].max()))
         goal = low * (1.0 + ACCURACY) + _LEAST_REGRET
+        noise = 4 * log_delta_error(mu, curve.epsilon[:-1]) * delta[:-1]  # a smaller gap is lost in rounding errors
         upper = _largest_gaps(curve.epsilon, curve.log_delta, delta, mu)
         upper = np.where(curve.epsilon[:-1] < start, upper, 0.0)
         rest = float(delta[-1]) if curve.epsilon[-1] < start else 0.0
         bound = min(bound, max(float(upper.max(initial=0.0)), rest))
-        if bound <= goal:
-            break
-        if rest > goal:
-            curve = curve.with_nodes(np.array([min(2 * curve.epsilon[-1], start)]), enough)
-        failing = np.flatnonzero(upper > goal)
-        if failing.size:
-            curve = curve.split(failing, enough)
+        last = start if rest > goal else 0.0
+        curve = curve.extended(mu, last, enough).split(np.flatnonzero(upper > goal + noise), enough)
     return bound
 
 
@@ -237,13 +234,13 @@ def _tangents(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> tuple[Fl
         height = gaussian_log_delta(mu, t)
         high = t / mu + mu / 2
         steep = np.exp(special.log_ndtr(-high) + t - height)  # B e^t over delta_mu(t)
-        error = log_delta_error(mu, t) + 8 * _EPS * (1.0 + np.abs(height))
+        error = log_delta_error(mu, t) + 8 * _EPS * (1.0 + np.abs(height) + t + high * high)
         at_left = 1.0 + steep * (1.0 - error) * -np.expm1(left - t) - error
         at_right = 1.0 - steep * (1.0 + 2 * error) * np.expm1(right - t) - error
     return height, at_left, at_right
 
 
-def _fails(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> FloatArray:
+def _fails(epsilon: FloatArray, log_delta: FloatArray, mu: float) -> NDArray[np.bool_]:
     """For each cell whether its chord is not proved to be below delta_mu."""
     height, at_left, at_right = _tangents(epsilon, log_delta, mu)
     up = 1.0 + 8 * _EPS * (1.0 + np.abs(height))

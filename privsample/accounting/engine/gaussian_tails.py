@@ -99,11 +99,17 @@ class LossTail:
     @property
     def dominating_mu(self) -> float:
         """The least known mu with delta <= delta_mu at every epsilon; +inf if none is known."""
-        return min([m for m, rest in self.shifted if rest == 0.0], default=np.inf)
+        gaussian = [m for m, rest in self.shifted if rest == 0.0]
+        return min([*gaussian, *(_response_mu(rest) for m, rest in self.shifted if m == 0.0)], default=np.inf)
 
     def start(self, mu: float) -> float:
         """An epsilon from which on delta <= delta_mu is known; +inf if none is (gaussian_dp.md, step 4)."""
         return min([_after_chernoff(self.zcdp, mu), *(_after_shift(m, c, mu) for m, c in self.shifted)])
+
+
+def _response_mu(epsilon: float) -> float:
+    """The least mu of every epsilon-DP mechanism, -2 Phi^-1(1/(1 + e^epsilon)), rounded up."""
+    return float(-2 * special.ndtri_exp(-np.logaddexp(0.0, epsilon))) * _UP + 1e-14 * (epsilon > 0.0)
 
 
 def _after_shift(m: float, c: float, mu: float) -> float:
