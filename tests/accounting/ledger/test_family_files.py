@@ -102,7 +102,7 @@ def test_bad_families_make_no_file(wrong, error, words, path):
         (BUDGET, LAPLACE, NOISY, "no number of copies of LaplaceAccountant", "without --family"),
         (BUDGET, LAPLACE, pure(1.0), r"needs \d+ copies of LaplaceAccountant, and 26 of 26 remain", "ledger show"),
         (BUDGET, None, pure(1.1), "from 0 to 1.1", "ledger show toy.ledger"),
-        (BUDGET, "gaussian", ZCDPAccountant(rho=1.0), "mu", "--family"),
+        (BUDGET, "gaussian", ZCDPAccountant(rho=1.0), "a mu of 2.2.*create a ledger without family", "without --family"),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_to_do_in_python_and_on_the_command_line(budget, family, account, words, command, made):
