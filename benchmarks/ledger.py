@@ -1,4 +1,4 @@
-"""Releases that a ledger admits one at a time, by family, of those that a fixed plan admits, and the cost of a spend."""
+"""Releases that a ledger admits one at a time, by family, of those in a fixed plan, and the cost of a spend."""
 
 import time
 from collections.abc import Iterator
