@@ -22,10 +22,10 @@ from privsample.errors import NumericalFailure
 ACCURACY = 5e-10  # relative excess of a reported mu over the least, unless rounding errors of the curve are larger
 _EPS = float(np.finfo(np.float64).eps)
 _FIRST, _PER_ROUND = 24, 96  # numbers of nodes of the first round, and of each further one
-_PATIENT_ROUNDS = 40  # rounds before the accuracy is relaxed
+_TRIALS = 64  # largest number of values of mu that a search tries
 _FAR = 1e7  # multiple of the first range of epsilon at which a search ends
 _REACH, _SHORT_REACH = 100.0, 40.0  # standard deviations to which nodes are used, of cheap and of expensive curves
-_MOST_NODES = 20_000
+_MOST_NODES = 12_000
 _LEAST_REGRET = 1e-20  # absolute accuracy of a regret
 
 
@@ -144,7 +144,7 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
     if not curve.epsilon.size:
         curve = curve.with_nodes(_first_nodes(mu, tail.start(mu)), enough)
     done = 0  # number of nodes before the last round; without new ones, cells are too narrow for doubles
-    while done < len(curve.epsilon) <= curve.most_nodes:
+    while done < len(curve.epsilon):
         done, excess = len(curve.epsilon), curve.excess(regret)
         if (excess > gaussian_log_delta(mu, curve.epsilon)).any():
             break
@@ -152,7 +152,8 @@ def dominated(curve: UpperCurve, mu: float, *, tail: LossTail, regret: float = 0
         failing = np.flatnonzero(_fails(curve.epsilon, excess, mu) & (curve.epsilon[:-1] < last))
         if not failing.size and curve.epsilon[-1] >= last:
             return True, curve
-        curve = curve.extended(mu, last, enough).split(failing, enough)
+        if done <= curve.most_nodes:
+            curve = curve.extended(mu, last, enough).split(failing, enough)
     return False, curve
 
 
@@ -160,16 +161,21 @@ def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float
     """The least mu >= 0 for which domination is proved, to `ACCURACY`; +inf if there is none. `curve` has nodes."""
     low, known = curve.least_mu(regret), tail.least_mu if regret == 0.0 else 0.0
     reach = _REACH if curve.rough is None else _SHORT_REACH
-    for accuracy in [ACCURACY] * _PATIENT_ROUNDS + [ACCURACY * 4.0**k for k in range(1, 16)]:
+    accuracy = ACCURACY
+    for _ in range(_TRIALS):
         mu = max(low, known) * (1.0 + accuracy)
         if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
             return min(mu, tail.dominating_mu)
         if regret == 0.0 and not tail.start(mu) <= mu * (reach + mu / 2):
-            continue  # a slightly larger mu has a nearer tail
+            accuracy *= 4.0  # a slightly larger mu has a nearer tail
+            continue
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
             return min(mu, tail.dominating_mu)
-        low = curve.least_mu(regret)
+        needed = curve.least_mu(regret)
+        if needed <= low or len(curve.epsilon) > curve.most_nodes:  # no node needs more: cells fail by rounding errors
+            accuracy *= 4.0
+        low = needed
     return tail.dominating_mu
 
 

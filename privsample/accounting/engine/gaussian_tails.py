@@ -77,10 +77,13 @@ class LossTail:
         of mean shift m plus a loss of at most c. m = 0 says that the loss is at most c.
     zcdp : float, default +inf
         rho of a zCDP guarantee.
+    pure_epsilon : float, default +inf
+        Bound on the loss in both orders of the neighbours, so that randomized response dominates.
     """
 
     shifted: tuple[tuple[float, float], ...] = ()
     zcdp: float = np.inf
+    pure_epsilon: float = np.inf
 
     @classmethod
     def of(cls, bounds: PrivacyBounds) -> Self:
@@ -89,7 +92,8 @@ class LossTail:
             return cls()
         own = max((pair.max_divergence for pair in bounds.pairs), default=np.inf)  # that of one direction
         parts = {gaussian_part(bounds), (0.0, min(own, bounds.pure_epsilon))}
-        return cls(shifted=tuple(sorted(part for part in parts if part[1] < np.inf)), zcdp=bounds.zcdp)
+        shifted = tuple(sorted(part for part in parts if part[1] < np.inf))
+        return cls(shifted=shifted, zcdp=bounds.zcdp, pure_epsilon=bounds.pure_epsilon)
 
     @property
     def least_mu(self) -> float:
@@ -99,8 +103,7 @@ class LossTail:
     @property
     def dominating_mu(self) -> float:
         """The least known mu with delta <= delta_mu at every epsilon; +inf if none is known."""
-        gaussian = [m for m, rest in self.shifted if rest == 0.0]
-        return min([*gaussian, *(_response_mu(rest) for m, rest in self.shifted if m == 0.0)], default=np.inf)
+        return min([_response_mu(self.pure_epsilon), *(m for m, rest in self.shifted if rest == 0.0 < m)])
 
     def start(self, mu: float) -> float:
         """An epsilon from which on delta <= delta_mu is known; +inf if none is (gaussian_dp.md, step 4)."""
