@@ -321,6 +321,8 @@ def test_copies_beside_infinity_masses_and_shares():
     [
         ({"budget": ZCDP(1), "family": "gaussian"}, ValueError, "needs a budget GDP"),
         ({"budget": DP(1), "family": "gaussian"}, ValueError, "needs a budget GDP"),
+        ({"budget": GDP(1e-160)}, ValueError, "mu of the budget must lie in"),
+        ({"budget": GDP(1e200)}, ValueError, "mu of the budget must lie in"),
         ({"budget": GDP(1), "weights": {2.0: 1.0}}, ValueError, "omit them"),
         ({"budget": GDP(1), "approximate_share": 0.1}, ValueError, "omit them"),
         ({"budget": BUDGET, "family": "laplace"}, ValueError, "'gaussian' or an accountant, got 'laplace'"),
