@@ -259,8 +259,12 @@ def _export(args: Namespace) -> int:
 
 def _kinds(ledger: Ledger) -> list[tuple[str, int]]:
     """Return how many releases of the kinds spent last still fit."""
-    spent = dict.fromkeys(item.account for entry in reversed(ledger.history()) for item in entry.items)
-    return [(str(account), ledger.remaining_releases(account)) for account in list(spent)[:_KINDS]]
+    spent = {item.account: entry.number for entry in ledger.history() for item in entry.items}
+    last = sorted(spent, key=lambda account: spent[account], reverse=True)[:_KINDS]
+    return [
+        (f"{type(account).__name__} as in entry {spent[account]}", ledger.remaining_releases(account))
+        for account in last
+    ]
 
 
 def _print_ledger(args: Namespace, ledger: Ledger) -> int:

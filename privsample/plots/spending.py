@@ -19,13 +19,12 @@ def plot_spending(
 ) -> "Axes":
     """Plot the used part of a budget after each of the entries `numbers`, shape (entries,), and the budget."""
     ax = axes_or_new(ax)
-    x, y = np.concatenate([[0], numbers]), np.concatenate([[0.0], used])
+    end = float(numbers[-1]) * 1.03 + 0.5 if len(numbers) else 1.0
+    x, y = np.concatenate([[0.0], numbers, [end]]), np.concatenate([[0.0], used, used[-1:] if len(used) else [0.0]])
     ax.fill_between(x, 0, y, step="post", color=BLUE, alpha=0.2, linewidth=0)
     ax.step(x, y, where="post", color=BLUE, linewidth=1.8, label="spent")
     ax.axhline(budget, color=ORANGE, linewidth=1.4, linestyle=(0, (4, 3)), label=f"budget: {budget:.4g}")
-    ax.set(
-        xlabel="entry", ylabel=measure, xlim=(0, max(float(x[-1]), 1.0) * 1.03), ylim=(0, 1.12 * max(budget, y.max()))
-    )
+    ax.set(xlabel="entry", ylabel=measure, xlim=(0, end), ylim=(0, 1.08 * max(budget, float(y.max()))))
     ax.spines[["top", "right"]].set_visible(False)
     if 0 < len(names) <= _MOST_NAMED:
         ax.set_xticks(
@@ -35,5 +34,5 @@ def plot_spending(
         for text in ax.get_xticklabels():
             text.set_horizontalalignment("right")
     ax.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
     return ax

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 import privsample.cli
-from privsample import DP, AddRemove, ApproximateAccountant, BetaBernoulli, DiffusedPosterior, ReplaceOne
+from privsample import (
+    DP,
+    AddRemove,
+    ApproximateAccountant,
+    BetaBernoulli,
+    DiffusedPosterior,
+    PureAccountant,
+    ReplaceOne,
+)
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.ledger import Ledger
 from privsample.cli import ledger as command
@@ -206,3 +214,39 @@ def test_an_overdrawn_ledger_says_so(run, made, monkeypatch):
         lambda self: PrivacyBounds.from_renyi(lambda orders: 10 * orders, zcdp=self.rho),
     )
     assert "exceed the budget" in run("ledger", "show", "toy.ledger").out
+
+
+FAMILY = ["ledger", "init", "family", "--dataset", "d", "--add-remove"]
+
+
+def test_a_budget_that_gaussian_releases_fill(run):
+    assert run(*FAMILY, "--mu", 0.5).code == 0
+    assert run("ledger", "spend", "family", "--gdp", 0.25, "--times", 3, "--label", "sums").code == 0
+    shown = run("ledger", "show", "family").out
+    assert "1 x GaussianAccountant" in shown
+    assert "Squares of mu" in shown
+    refused = run("ledger", "spend", "family", "--gdp", 0.3)
+    assert refused.code == 2
+    assert "privsample ledger show family" in refused.err
+    assert "ledger.share" not in refused.err
+    assert run("ledger", "spend", "family", "--gdp", 0.25).code == 0
+    assert run("ledger", "show", "family", "--json").json["remaining"] == 0.0
+
+
+def test_the_family_of_a_ledger(run):
+    assert run(*FAMILY, *LIMIT, "--family", "gaussian", "--json").json["family"]["name"] == "gaussian"
+    assert Ledger("family").family == "gaussian"
+    Path("account.json").write_text(json.dumps(PureAccountant(stated_epsilon=0.05).to_dict()))
+    ran = run("ledger", "init", "copies", "--dataset", "d", "--add-remove", *LIMIT, "--family", "account.json")
+    assert ran.code == 0
+    assert "copies of PureAccountant" in " ".join(ran.out.split())
+    assert Ledger("copies").family == PureAccountant(stated_epsilon=0.05)
+    other = ["ledger", "init", "other", "--dataset", "d", "--add-remove"]
+    for words, reason in (
+        ([*LIMIT, "--family", "laplace"], "--family must be `gaussian` or the file"),
+        (["--rho", 1, "--family", "gaussian"], "needs a budget GDP"),
+    ):
+        ran = run(*other, *words)
+        assert ran.code == 2
+        assert reason in ran.err
+    assert not Path("other").exists()

@@ -33,6 +33,7 @@ from privsample.errors import NumericalFailure
 _MOST_RESIDUES = 100  # releases of one entry that are charged one by one; further ones are charged by their own mu
 _EQUAL = 1e-15  # relative tolerance within which a square counts as an equal part of the budget
 _SHARE_MARGIN = 1e-12
+_LEAST_MU = 1e-100  # of a budget; the largest is its inverse
 
 
 @frozen_value
@@ -46,6 +47,13 @@ class GaussianFilter(ApproximateFilter):
     budget: Target
     mu: float
     set_aside: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not _LEAST_MU <= self.mu <= 1.0 / _LEAST_MU:  # squares outside this range are no floats
+            raise ValueError(
+                f"the mu of the budget must lie in [{_LEAST_MU:g}, {1.0 / _LEAST_MU:g}], got {self.mu:g}; "
+                "use another budget, or no family"
+            )
 
     @property
     def rule(self) -> str:
@@ -130,8 +138,8 @@ class GaussianFilter(ApproximateFilter):
 
     def _part(self, mu: float) -> Decimal:
         """The square of mu, which counts as exactly the k-th part of the budget's square if it is within rounding."""
-        whole, square = self.mu * self.mu, mu * mu
-        parts = round(min(whole / square, 1e15)) if square > 0.0 else 0
+        whole, square = self.mu * self.mu, max(mu * mu, 5e-324)
+        parts = round(min(whole / square, 1e15))
         if parts and math.isclose(square * parts, whole, rel_tol=_EQUAL):
             square = whole / parts
         return decimal_of(square, whole)

@@ -117,6 +117,8 @@ def _family_reason(state: LedgerState, charge: PrivacyCost, items: Sequence[Item
         return "its loss has a heavier tail than any Gaussian guarantee", _OWN_FAMILY
     costs = f"it costs a mu of {_up(float(charge.loss) ** 0.5)}, and {_down(found.mu_left(total))} remains"
     if any(not is_gaussian(item.account) and math.isinf(item.account.pure_epsilon) for item in items):
+        if any(item.account.bounds.single_pairs is None for item in items):
+            return costs, "create a ledger without family"
         return f"{costs} (mu bounds every epsilon, so that sampling records does not reduce it)", _OWN_FAMILY
     return costs, _SHARE_ADVICE
 

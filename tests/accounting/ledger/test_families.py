@@ -25,6 +25,7 @@ from privsample import (
     SubsampledAccountant,
     ZCDPAccountant,
 )
+from privsample.accounting.ledger import copies
 from privsample.accounting.ledger import residue as residues
 from privsample.accounting.ledger.copies import CopiesFilter, copies_bound, copies_in
 from privsample.accounting.ledger.filters import CurveFilter, SumFilter, largest_count
@@ -275,7 +276,7 @@ def test_a_step_on_a_sample_fills_a_budget_as_its_own_family():
 
 
 @pytest.mark.parametrize(
-    ("budget", "family", "copies"),
+    ("budget", "family", "count"),
     [
         (DP(1.0), pure(0.1), 10),
         (DP(1.0), pure(0.3), 3),
@@ -285,9 +286,9 @@ def test_a_step_on_a_sample_fills_a_budget_as_its_own_family():
         (GDP(0.125), LAPLACE, 5),
     ],
 )
-def test_copies_fill_every_kind_of_budget(budget, family, copies):
+def test_copies_fill_every_kind_of_budget(budget, family, count):
     found = filter_of(budget, family=family)
-    assert found.copies == copies
+    assert found.copies == count
     assert budget.met_by(found.copies * family) or isinstance(filter_of(budget), SumFilter)  # up to the 15th digit
     assert not budget.met_by((found.copies + 1) * family)
     one = found.charge(family)
@@ -312,6 +313,7 @@ def test_copies_beside_infinity_masses_and_shares():
     assert found.fits(5 * found.charge(mechanism.accountant))
     with pytest.raises(UnreachableTarget, match="at least one release fits"):
         copies_in(DP(0.01), LAPLACE)
+    assert list(copies._from(6)) == [6, 5, 3, 1]  # where a search for the number of copies goes down
 
 
 @pytest.mark.parametrize(
@@ -319,6 +321,8 @@ def test_copies_beside_infinity_masses_and_shares():
     [
         ({"budget": ZCDP(1), "family": "gaussian"}, ValueError, "needs a budget GDP"),
         ({"budget": DP(1), "family": "gaussian"}, ValueError, "needs a budget GDP"),
+        ({"budget": GDP(1e-160)}, ValueError, "mu of the budget must lie in"),
+        ({"budget": GDP(1e200)}, ValueError, "mu of the budget must lie in"),
         ({"budget": GDP(1), "weights": {2.0: 1.0}}, ValueError, "omit them"),
         ({"budget": GDP(1), "approximate_share": 0.1}, ValueError, "omit them"),
         ({"budget": BUDGET, "family": "laplace"}, ValueError, "'gaussian' or an accountant, got 'laplace'"),
