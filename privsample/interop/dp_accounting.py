@@ -185,7 +185,7 @@ def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accou
 
 
 def _subsampled(
-    event: Any, scheme: Scheme, within: Relation, relation: Relation, sensitivity: float | None
+    event: Any, scheme: SamplingRule, within: Relation, relation: Relation, sensitivity: float | None
 ) -> Accountant | None:
     base = _account(event.event, within, sensitivity)
     return None if base is None else SubsampledAccountant(base=base, scheme=scheme, relation=relation)

@@ -38,7 +38,12 @@ from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.subsampled_neighbours import allocated_neighbours, count_codes, searched_neighbours, sum_neighbours
+from privsample.mechanisms.subsampled_neighbours import (
+    allocated_neighbours,
+    count_codes,
+    searched_neighbours,
+    sum_neighbours,
+)
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 

@@ -129,7 +129,8 @@ class SubsampledAccountant(Accountant):
     @cached
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
-        assert self.relation is not None and isinstance(self.scheme, Scheme)
+        assert self.relation is not None
+        assert isinstance(self.scheme, Scheme)
         return checked_parts(self.scheme, self.base.relation, self.relation)
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
