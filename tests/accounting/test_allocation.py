@@ -222,6 +222,7 @@ def test_least_epsilon_between_two_lattices() -> None:
 
 
 def test_one_step_and_all_steps_are_the_base() -> None:
+    assert allocation_pair(binary_pair(1.0), 1, removed=True) == binary_pair(1.0)
     base = ps.GaussianAccountant(sensitivity=1, noise_std=2)
     one = ps.SubsampledAccountant(base=base, scheme=ps.RandomAllocation(steps=1))
     every = ps.SubsampledAccountant(base=base, scheme=ps.RandomAllocation(steps=5, times=5))
