@@ -1,8 +1,7 @@
-"""Random allocation: epsilon beside enclosures, processor time, and PLD_accounting.
+"""Random allocation: epsilon beside an extrapolation, processor time, and PLD_accounting.
 
-The enclosure is an extrapolation of the same curve on two coarser lattices, which have an error of O(h^2). The peer runs
-in an environment of its own, whose Python the environment variable PRIVSAMPLE_PLD names; its dependencies conflict with
-those of this project.
+The reference is an extrapolation of the same curve on coarser lattices, whose errors are proportional to the tolerance.
+The peer runs in an environment of its own, whose Python the environment variable PRIVSAMPLE_PLD names.
 """
 
 import json
@@ -30,8 +29,11 @@ SETTINGS = [  # base, scale of the noise, steps, epochs, delta
     ("laplace", 2.0, 1000, 100, 1e-6),
 ]
 PEER = """
-import json, sys, time
-from PLD_accounting import *
+import json, time
+from PLD_accounting.random_allocation_api import gaussian_allocation_epsilon_range
+start = time.process_time()
+high, low = gaussian_allocation_epsilon_range(delta=1e-5, sigma=1.0, num_steps=100)
+print(json.dumps([low, high, time.process_time() - start]))
 """
 
 
