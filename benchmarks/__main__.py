@@ -3,6 +3,7 @@
 import sys
 
 from benchmarks import (
+    allocation,
     audit,
     bernoulli,
     bits,
@@ -37,6 +38,7 @@ from benchmarks import (
 from benchmarks.measure import HEADER
 
 ALL = {
+    "allocation": allocation.rows,
     "imports": imports.rows,
     "calibration": calibration.rows,
     "peers": peers.rows,

@@ -50,7 +50,9 @@ class RandomAllocation(SamplingRule):
     def __post_init__(self) -> None:
         set_fields(self, steps=positive_integer(steps=self.steps), times=positive_integer(times=self.times))
         if not self.times <= self.steps:
-            raise ValueError(f"times must be at most steps = {self.steps}, got {self.times}: a step reads a record once")
+            raise ValueError(
+                f"times must be at most steps = {self.steps}, got {self.times}: a step reads a record once"
+            )
 
     def conversions(self, base: Relation) -> Conversions:
         """AddRemove to AddRemove."""

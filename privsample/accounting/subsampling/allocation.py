@@ -37,9 +37,9 @@ class AllocationPair(CurvePair):
     """One of `steps` releases with the pair `base` = (A, B), the others with the same distribution for both datasets.
 
     With `removed`, the mixture (1/t) sum_i B^(i-1) A B^(t-i) against B^t; otherwise A^t against the mixture of
-    A^(i-1) B A^(t-i). With Y = dA/dB under B and S the mean of t copies, removal has delta(e) = E(S - exp e)_+, with Y =
-    dB/dA under A addition has delta(e) = E(1 - S exp e)_+ (allocation.md, step 1). Kind: exact up to the error of a
-    lattice, about 1e-6 of epsilon, which is rounded up.
+    A^(i-1) B A^(t-i). With S the mean of t copies of Y, removal has delta(e) = E(S - exp e)_+ for Y = dA/dB under B,
+    and addition has delta(e) = E(1 - S exp e)_+ for Y = dB/dA under A (allocation.md, step 1). Kind: exact up to the
+    error of a lattice, about 1e-6 of epsilon, which is rounded up.
     """
 
     base: LossPair

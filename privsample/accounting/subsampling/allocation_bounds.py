@@ -1,5 +1,7 @@
 """Privacy bounds of an epoch of randomly allocated records, from those of one step (allocation.md, steps 1 and 2)."""
 
+from typing import Any
+
 import numpy as np
 
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -33,7 +35,7 @@ def _block(base: PrivacyBounds, steps: int) -> PrivacyBounds:
         return base
     removal, addition = direction_pairs(base, _VALUES, both_orders=False)
     pairs = allocation_pair(removal, steps, removed=True), allocation_pair(addition, steps, removed=False)
-    known = {"infinity_mass": base.infinity_mass, "pure_epsilon": base.pure_epsilon, "zcdp": base.zcdp}
+    known: dict[str, Any] = {"infinity_mass": base.infinity_mass, "pure_epsilon": base.pure_epsilon, "zcdp": base.zcdp}
     if base.infinity_mass > 0.0:  # the Rényi curve given a finite loss is that of the pure guarantee, or infinite
         finite = bool(np.isfinite(base.pure_epsilon))
         pure = binary_pair(base.pure_epsilon if finite else 0.0)

@@ -1,7 +1,8 @@
 """Approximate moments of a mean of likelihood ratios, which choose the lattice, and its bound far in the tail.
 
 D is the variable of ratio_law.py and `a` a threshold of the mean of `times` independent copies of it. A variable may be
-capped at a threshold `cap` of one copy: E(mean - a)_+ <= E(D - cap)_+ + E(mean of min(D, cap) - a)_+. Values below `-floor` are raised to it.
+capped at a threshold `cap` of one copy: E(mean - a)_+ <= E(D - cap)_+ + E(mean of min(D, cap) - a)_+.
+Values below `-floor` are raised to it.
 """
 
 from dataclasses import dataclass
@@ -81,15 +82,14 @@ class CoarseLaw:
 
     def log_excess(self, a: float) -> float:
         """Approximate log E(mean - a)_+: the smallest over a few caps."""
-        found = []
-        for cap in (share * self.cap(a) for share in _CAPS):
-            found.append(np.logaddexp(self.log_saddle_point(a, cap), self._log_jump(cap)))
-        return float(min(*found, self.log_scale))
+        caps = [share * self.cap(a) for share in _CAPS]
+        found = [float(np.logaddexp(self.log_saddle_point(a, cap), self._log_jump(cap))) for cap in caps]
+        return min(*found, self.log_scale)
 
     def log_bound(self, a: float) -> float:
-        """Log of a certified bound on E(mean - a)_+, within a factor of about 100: e^(-1) M^times e^(-sum)/(tilt times).
+        """Log of a certified bound on E(mean - a)_+, within a factor of about 100.
 
-        It follows from x_+ <= e^(tilt x - 1)/tilt for the sum less its threshold.
+        It follows from x_+ <= e^(tilt x - 1)/tilt for the sum less its threshold (allocation.md, step 5).
         """
         found, t = 0.0, self.times
         far = -self.distances[self.distances <= 0.0][::-1]

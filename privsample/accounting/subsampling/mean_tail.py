@@ -18,7 +18,7 @@ _SPREAD = 2e-4  # spacing of far nodes, relative to their distance from 0
 _MOST_POINTS = 2**22  # largest size of a transform
 _TAIL = 38.0  # log of the tilted mass that may lie outside the window, and of the share of the result beyond it
 # The error of the transform is about _NOISE for each step; at most _ROUNDED of the result. The mass above the threshold
-# may be e^-headroom; several headrooms are compared, because the smallest window is not always that of the largest tilt.
+# may be e^-headroom; several are compared, because the smallest window is not always that of the largest tilt.
 _NOISE, _ROUNDED = 4e-14, 1e-6
 _HEADROOMS = (0.3, 0.6, 1.0)
 _FAR = 600.0  # largest exponent of a tilt that is removed
@@ -89,7 +89,7 @@ class MeanTail:
         if not coarse.curves.above:  # as fine next to Y = 0, where the sums are that matter, as next to Y = 1
             near = np.unique(np.append(near[2 * near < near[-1]], near[-1] - near[2 * near <= near[-1] + 1]))
         far = _indices(min(coarse.floor(low), -float(coarse.distances[0])) / step)
-        law = RatioLaw.of(coarse.curves, near * step, far * step)
+        law = RatioLaw.of(coarse.curves, near * np.float64(step), far * np.float64(step))
         indices = np.concatenate([-far[:0:-1], near])
         distances = indices * step
         first = int(np.floor(window.bottom / step))

@@ -131,7 +131,8 @@ class SubsampledAccountant(Accountant):
     @cached
     def _alternatives(self) -> Alternatives:
         """The parts of the scheme's bound, for each worst case of two neighbouring datasets."""
-        assert self.relation is not None and isinstance(self.scheme, Scheme)
+        assert self.relation is not None
+        assert isinstance(self.scheme, Scheme)
         found = checked_parts(self.scheme, self.base.relation, self.relation)
         if self._nested or self.base.infinity_mass > 0.0:  # the proof of the infinity mass has one coupling
             found = tuple(merged_couplings(parts) for parts in found)
