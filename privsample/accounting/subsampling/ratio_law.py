@@ -57,9 +57,7 @@ class RatioCurves:
 def _value(log_delta: Curve, epsilon: FloatArray) -> FloatArray:
     """delta, rounded up by the rounding error of the exponential."""
     found = log_delta(epsilon)
-    return np.where(
-        np.isneginf(found), 0.0, np.exp(found) * (1.0 + 4 * _ULP * (1.0 + np.abs(np.maximum(found, -1e3))))
-    )
+    return np.where(np.isneginf(found), 0.0, np.exp(found) * (1.0 + 4 * _ULP * (1.0 + np.abs(np.maximum(found, -1e3)))))
 
 
 @dataclass(frozen=True, slots=True)
