@@ -71,7 +71,7 @@ class FreeParameter:
         What the search determines and what to do instead, for the error that is raised if the caller passes the field.
     approximate : function of (mechanism), optional
         An approximate account in closed form, where the account is expensive, or None. A search for the smallest amount
-        then follows the approximation, reads a few accounts only, and uses the target up to a relative 4e-3.
+        then follows the approximation, reads a few accounts only, and uses the target up to a relative 6e-3.
     allowed : function of (fields), optional
         The largest amount that the other fields allow, for "largest". The search tries none above it, nor above
         `upper`.

@@ -162,7 +162,7 @@ class NoisyProjectedSGD(Mechanism):
             "rate": "the step's length",
             "batch": "the number of records in a step (default: 1)",
             "epochs": "the number of passes over the records (default: 1)",
-            "order": "how the records are shuffled: once, anew for each epoch, not, or allocated (default: shuffle_once)",
+            "order": "how the records are shuffled: once, anew for each epoch, not, or allocated (default: once)",
             "public_tail": "the number of further steps on public records (default: 0)",
             "public": "a JSON file with the public records: rows and targets",
             "initial": 'the distribution of the initial state, e.g. "uniform-in-ball radius=1" (default: 0)',
