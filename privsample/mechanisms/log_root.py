@@ -12,11 +12,8 @@ from privsample.accounting.targets import DP, Target, unreachable
 M = TypeVar("M")
 _LEAST, _MOST = 1e-12, 1e4  # range of the scale: below it nothing is left for trainings and scores
 _ROUNDS, _LONGEST_STEP = 60, 6.0
-_STEPS, _NEAR, _MARGIN = (
-    12,
-    6e-3,
-    0.15,
-)  # accounts that are read; relative accuracy of a parameter whose account takes a second
+_STEPS, _NEAR = 12, 6e-3  # accounts that are read; accuracy of the cost where an account takes seconds
+_MARGIN = 0.15  # relative error of a step that follows an approximation
 
 
 def log_distance(target: Target, account: Accountant) -> float:
@@ -91,7 +88,5 @@ def smallest_nearby(
         distance = log_distance(target, account(made))
         if -_NEAR <= distance <= 0.0 and target._met_as_reported(account(made)):
             return made
-        goal = (
-            near(scale) - distance - max(_NEAR / 2.0, _MARGIN * abs(distance))
-        )  # the approximation errs by some tenths
+        goal = near(scale) - distance - max(_NEAR / 2.0, _MARGIN * abs(distance))
     raise unreachable(target, account(build(1.0 / scale)), advice)
