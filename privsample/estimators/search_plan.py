@@ -155,7 +155,9 @@ class SearchPlan:
         )
         noise = self.score_noise
         score = (
-            "public data, without cost" if noise is None else f"{noise.distribution} noise, std {noise.noise_std:.4g}"
+            "public data, without cost"
+            if noise is None
+            else f"{noise.distribution} noise, noise_std = {noise.noise_std:.4g}"
         )
         runs = f"{self.repetitions.mean:.4g} runs on average"
         return {"training": training, "scores": score, "repetitions": runs}
