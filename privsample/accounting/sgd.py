@@ -20,10 +20,11 @@ from privsample.accounting.loss.exact import CertifiedPair, weights_text
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.sgd_allocation import allocated_bounds, approximate_account
 from privsample.distributions.steps.losses import ConvexLoss
 from privsample.relations import ReplaceOne
 
-Order = Literal["given", "shuffle_once", "reshuffle"]
+Order = Literal["given", "shuffle_once", "reshuffle", "allocated"]
 ORDERS = get_args(Order)
 _BINS = 600  # groups of steps, each bounded by its last step
 _UP = 1 + 1e-12  # exceeds the relative rounding error
@@ -108,9 +109,11 @@ class SGDAccountant(Accountant):
         Number of passes over the records, >= 1.
     public_tail : int, default 0
         Number of further noisy steps on public records after the private ones, >= 0.
-    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+    order : {"shuffle_once", "reshuffle", "given", "allocated"}, default "shuffle_once"
         Order in which an epoch reads the records. "shuffle_once": uniformly random and secret, the same in each epoch.
         "reshuffle": uniformly random and secret, drawn anew for each epoch. "given": as given, which may be public.
+        "allocated": each record takes part in one step of each epoch, uniformly random, secret and independent of the
+        other records; sums of gradients are divided by `batch`, whatever their number. The account covers all states.
     unit : str, default "record"
         The name of what is protected.
     assumptions : frozenset of Assumption, default {FLOAT_CHAIN}
@@ -176,6 +179,8 @@ class SGDAccountant(Accountant):
     @property
     def source(self) -> str:
         """The theorems, and the notes with the proofs."""
+        if self._allocated:
+            return "random allocation: docs/notes/allocation.md; docs/notes/sgd.md, section 5"
         several = ", hidden_states.md" if self.epochs > 1 else ""
         return (
             "Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and "
@@ -206,6 +211,7 @@ class SGDAccountant(Accountant):
         at most as much as this Gaussian mechanism (sgd.md, section 2; hidden_states.md, section 6). Raises ValueError
         if the steps do not fit into memory.
         """
+        self._check_positions()
         check_memory(self.steps_per_epoch, lower="n, or raise batch")
         return self._shift(np.arange(self.steps_per_epoch)[::-1])
 
@@ -244,6 +250,7 @@ class SGDAccountant(Accountant):
         ValueError
             If `index` is outside this range.
         """
+        self._check_positions()
         if not 0 <= index < self.n:
             raise ValueError(f"index must lie in 0, ..., {self.n - 1}, got {index}")
         return self._gaussian(float(self._shift(self.steps_per_epoch - 1 - index // self.batch)))
@@ -252,6 +259,33 @@ class SGDAccountant(Accountant):
     def worst_account(self) -> Accountant:
         """The account of the last position, for an adversary who knows the order."""
         return self.accountant_at(self.n - 1)
+
+    def _check_positions(self) -> None:
+        """Raise ValueError if records have no positions."""
+        if self._allocated:
+            raise ValueError(
+                "order must not be 'allocated' for accounts by position: its records are allocated independently"
+            )
+
+    @property
+    def _allocated(self) -> bool:
+        """True if records are allocated to several steps."""
+        return self.order == "allocated" and self.steps_per_epoch > 1
+
+    @property
+    def _record_shift(self) -> float:
+        """Distance by which one record's own gradient moves the state in one step, in standard deviations of noise."""
+        return max(self.loss.gradient_norm / (self.batch * self.noise_std) * _UP, LEAST_LOSS)
+
+    @property
+    def approximate(self) -> Accountant:
+        """An account that guides searches: the account itself, or with order "allocated" an approximation of it.
+
+        The approximation is no upper bound.
+        """
+        if not self._allocated:
+            return self
+        return approximate_account(self._record_shift, self.steps_per_epoch, self.epochs, self.relation)
 
     @property
     def composed(self) -> Accountant:
@@ -293,6 +327,8 @@ class SGDAccountant(Accountant):
             mu > 0, never below the least one.
         """
         if direction is None and type(regret) in (int, float) and regret == 0.0:
+            if self._allocated:
+                return self.composed.mu()
             pair = self._pair
             if isinstance(pair, GaussianPair):
                 return pair.mu
@@ -301,7 +337,13 @@ class SGDAccountant(Accountant):
         return super().mu(regret, direction=direction)
 
     def _bounds(self) -> PrivacyBounds:
-        """One pair, its own reverse. zCDP is that of the worst position, which dominates at large orders."""
+        """One pair, its own reverse. zCDP is that of the worst position, which dominates at large orders.
+
+        Randomly allocated records are charged as a group of two; the zCDP is that of known steps, if it is less.
+        """
+        if self._allocated:
+            found = allocated_bounds(self._record_shift, self.steps_per_epoch, self.epochs)
+            return replace(found, zcdp=min(found.zcdp, self.composed.zcdp))
         zcdp = half_square(float(self._shift(0))) * _UP
         return PrivacyBounds.from_pairs([self._pair], zcdp=zcdp, exact=frozenset())
 

@@ -93,9 +93,9 @@ class SearchPlan:
     1.0
     >>> print(plan.summary())
     The whole search has epsilon 1 at delta 1e-05.
-    Training, 60.7% of the budget: at most 4 trainings of one record, each with mu = 0.1044.
-    Scores, 10.1% of the budget: gaussian noise, noise_std = 0.005863.
-    Repetitions, 29.1% of the budget: 2.6 runs on average.
+    Training, 50.2% of the budget: at most 4 trainings of one record, each with mu = 0.09493.
+    Scores, 5.0% of the budget: gaussian noise, noise_std = 0.008328.
+    Repetitions, 44.8% of the budget: 6.4 runs on average.
     """
 
     target: Target | None
@@ -155,7 +155,9 @@ class SearchPlan:
         )
         noise = self.score_noise
         score = (
-            "public data, without cost" if noise is None else f"{noise.distribution} noise, std {noise.noise_std:.4g}"
+            "public data, without cost"
+            if noise is None
+            else f"{noise.distribution} noise, noise_std = {noise.noise_std:.4g}"
         )
         runs = f"{self.repetitions.mean:.4g} runs on average"
         return {"training": training, "scores": score, "repetitions": runs}

@@ -24,8 +24,8 @@ from privsample.distributions.repetitions import (
 from privsample.estimators.candidates import candidate_count
 from privsample.estimators.scoring import NoisyScore
 from privsample.estimators.search_frame import SearchFrame
-from privsample.estimators.search_root import log_distance, log_root
 from privsample.estimators.training_target import CalibratedTraining, calibrated_steps
+from privsample.mechanisms.log_root import log_distance, log_root
 
 PARTS = ("training", "scores", "repetitions")
 DEFAULT_DIVISION = (0.5, 0.05, 0.45)  # measured: docs/notes/search.md, section 2

@@ -162,9 +162,11 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         parameters above, which are public: at most 500 steps, and fewer where the norm of the noise of all steps
         together would exceed 0.4 radius or 2.5; all steps together read at most 2,000,000 records, unless one epoch
         reads more.
-    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+    order : {"shuffle_once", "reshuffle", "given", "allocated"}, default "shuffle_once"
         Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
         given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
+        "allocated": each record takes part in one random step of each epoch, independently of the others, and the
+        account is that of random allocation, which also covers the states between the steps.
     classes : pair of labels, default (0, 1)
         The negative and the positive class, as known publicly.
     unit : str, default "record"
@@ -353,9 +355,11 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         parameters above, which are public: at most 500 steps, and fewer where the norm of the noise of all steps
         together would exceed 0.4 radius or 2.5; all steps together read at most 2,000,000 records, unless one epoch
         reads more.
-    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+    order : {"shuffle_once", "reshuffle", "given", "allocated"}, default "shuffle_once"
         Order in which an epoch reads the records: shuffled secretly once, or secretly and anew for each epoch, or as
         given. The account uses the uniformly random position of a shuffled record, and the worst position otherwise.
+        "allocated": each record takes part in one random step of each epoch, independently of the others, and the
+        account is that of random allocation, which also covers the states between the steps.
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"

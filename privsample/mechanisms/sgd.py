@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, count_noun, positive_integer, real_array
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.base import Accountant
 from privsample.accounting.sgd import Order, SGDAccountant
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
@@ -65,6 +67,12 @@ def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
     return full_batch * ratio
 
 
+def _approximate_account(made: Any) -> Accountant | None:
+    """An approximate account that guides the search for the noise; None if the account itself is in closed form."""
+    account = made.accountant
+    return None if account.approximate is account else account.approximate
+
+
 @frozen_value
 class NoisyProjectedSGD(Mechanism):
     """Differentially private projected gradient descent over one or more epochs, under ReplaceOne(n).
@@ -90,9 +98,10 @@ class NoisyProjectedSGD(Mechanism):
         Number of records that a step reads, >= 1.
     epochs : int, default 1
         Number of passes over the records, >= 1.
-    order : {"shuffle_once", "reshuffle", "given"}, default "shuffle_once"
+    order : {"shuffle_once", "reshuffle", "given", "allocated"}, default "shuffle_once"
         Order in which an epoch reads the records. "shuffle_once": shuffled secretly and uniformly, the same in each
-        epoch. "reshuffle": shuffled secretly and anew for each epoch. "given": as given.
+        epoch. "reshuffle": shuffled secretly and anew for each epoch. "given": as given. "allocated": each record takes
+        part in one step of each epoch, chosen uniformly, secretly and independently; sums are divided by `batch`.
     public_tail : int, default 0
         Number of further steps on public records, >= 0, which also protect the last private records.
     public : PublicRecords, optional
@@ -138,7 +147,13 @@ class NoisyProjectedSGD(Mechanism):
     unit: str = "record"
     initial: InitialDistribution | None = None
     free_parameters = (
-        FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_gradient, advice=_ADVICE),
+        FreeParameter(
+            name="noise_std",
+            direction="smallest",
+            value=_scaled_by_gradient,
+            advice=_ADVICE,
+            approximate=_approximate_account,
+        ),
     )
     command = CommandLine(
         data=("labelled rows",),
@@ -147,7 +162,7 @@ class NoisyProjectedSGD(Mechanism):
             "rate": "the step's length",
             "batch": "the number of records in a step (default: 1)",
             "epochs": "the number of passes over the records (default: 1)",
-            "order": "how the records are shuffled: once, anew for each epoch, or not (default: shuffle_once)",
+            "order": "how the records are shuffled: once, anew for each epoch, not, or allocated (default: once)",
             "public_tail": "the number of further steps on public records (default: 0)",
             "public": "a JSON file with the public records: rows and targets",
             "initial": 'the distribution of the initial state, e.g. "uniform-in-ball radius=1" (default: 0)',
@@ -276,16 +291,27 @@ class NoisyProjectedSGD(Mechanism):
     def _last_state(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The last state, shape (width,)."""
         records = self._cleaned(rows, targets) if self.n * self.loss.width <= _CELLS else None
-        order = np.arange(self.n) if self.order == "given" else rng.permutation(self.n)
+        order, edges = self._batches(rng)
         state = self._first_state(rng)
         for epoch in range(self.epochs):
-            if epoch and self.order == "reshuffle":
-                order = rng.permutation(self.n)
-            state = self._pass(state, rows, targets, order, rng, cleaned=records)
+            if epoch and self.order in ("reshuffle", "allocated"):
+                order, edges = self._batches(rng)
+            state = self._pass(state, rows, targets, order, edges, rng, cleaned=records)
         if self.public is not None:
             taken = np.resize(np.arange(len(self.public.rows)), self.public_tail * self.batch)
-            state = self._pass(state, self.public.rows, self.public.targets, taken, rng)
+            edges = np.arange(self.public_tail + 1) * self.batch
+            state = self._pass(state, self.public.rows, self.public.targets, taken, edges, rng)
         return state
+
+    def _batches(self, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The order of the records in one epoch, and the positions between which its steps read them."""
+        steps = self.accountant.steps_per_epoch
+        if self.order == "allocated":
+            step = rng.integers(steps, size=self.n)
+            order = np.argsort(step, kind="stable")
+            return order, np.searchsorted(step[order], np.arange(steps + 1))
+        order = np.arange(self.n) if self.order == "given" else rng.permutation(self.n)
+        return order, np.minimum(np.arange(steps + 1) * self.batch, self.n)
 
     def _first_state(self, rng: np.random.Generator) -> FloatArray:
         """The initial state, shape (width,), in the ball. Raises ValueError if a user's function fails."""
@@ -310,21 +336,25 @@ class NoisyProjectedSGD(Mechanism):
         state: FloatArray,
         rows: FloatArray,
         targets: FloatArray,
-        order: Any,
+        order: NDArray[np.int64],
+        edges: NDArray[np.int64],
         rng: np.random.Generator,
         cleaned: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
-        """One step for each batch of these records; a few batches at a time are cleaned, to limit memory, if they were
-        not cleaned before.
+        """One step for the records between each two edges; a few batches at a time are cleaned, to limit memory, if
+        they were not cleaned before.
         """
-        size = self.batch * max(1, _CELLS // (self.batch * self.loss.width))
-        for start in range(0, len(order), size):
-            taken = order[start : start + size]
+        count = max(1, _CELLS // (self.batch * self.loss.width))
+        for start in range(0, len(edges) - 1, count):
+            cut = edges[start : start + count + 1]
+            taken = order[cut[0] : cut[-1]]
             columns, labels = (
                 self._cleaned(rows[taken], targets[taken])
                 if cleaned is None
                 else (cleaned[0][taken], cleaned[1][taken])
             )
-            noise = self.noise_std * rng.standard_normal((-(-len(taken) // self.batch), self.loss.width))
-            state = descent_pass(self.loss, state, columns, labels, rate=self.rate, noise=noise, batch=self.batch)
+            noise = self.noise_std * rng.standard_normal((len(cut) - 1, self.loss.width))
+            state = descent_pass(
+                self.loss, state, columns, labels, rate=self.rate, noise=noise, batch=self.batch, edges=cut - cut[0]
+            )
         return state

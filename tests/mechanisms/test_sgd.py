@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import privsample as ps
 from privsample import (
     LogisticLoss,
     NoisyProjectedSGD,
@@ -17,6 +18,11 @@ from privsample import (
     StatedStart,
     UniformInBall,
 )
+from privsample.accounting.engine import views
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.compose import compose
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.subsampling.allocation import allocation_pair
 from privsample.errors import SchemaError
 from privsample.mechanisms import sgd
 
@@ -235,3 +241,32 @@ def test_bad_initial_states_are_refused():
         made = NoisyProjectedSGD(loss=SQUARED, initial=StatedStart(function=broken), **FIELDS)
         with pytest.raises(ValueError, match="initial must draw 3 finite numbers"):
             made.release((ROWS, TARGETS))
+
+
+def test_allocated_records_are_a_group_of_two_random_allocations():
+    loss = ps.LogisticLoss(features=2, norm=1.0, radius=1.0, intercept=False)
+    made = ps.NoisyProjectedSGD(loss=loss, n=40, rate=0.5, noise_std=0.15, batch=10, epochs=2, order="allocated")
+    account = made.accountant
+    pair = GaussianPair(mu=account._record_shift)
+    sides = [(allocation_pair(pair, 4, removed=removed),) for removed in (True, False)]
+    epoch = PrivacyBounds.from_pairs(*sides, exact=frozenset())
+    one = float(views.log_delta(compose([(epoch, 2)]), np.array(1.0)))
+    chained = np.log(np.expm1(2.0) / np.expm1(1.0)) + one  # a group of two at twice the epsilon
+    assert chained - 0.5 <= float(account.log_delta(2.0)) <= chained + 1.5  # the engine reads a table
+    assert account.mu() == account.composed.mu()
+    assert account.zcdp <= account.composed.zcdp
+    assert account.approximate is not account
+    assert "allocation.md" in account.source
+    with pytest.raises(ValueError, match="order must not be 'allocated'"):
+        account.accountant_at(0)
+    with pytest.raises(ValueError, match="order must not be 'allocated'"):
+        account.shifts  # noqa: B018
+
+
+def test_allocated_batches_are_a_partition_of_each_epoch():
+    loss = ps.SquaredLoss(features=1, norm=1.0, radius=50.0, target=1.0, intercept=False)
+    made = ps.NoisyProjectedSGD(loss=loss, n=30, rate=0.5, noise_std=1e-9, batch=10, order="allocated")
+    order, edges = made._batches(np.random.default_rng(0))
+    assert sorted(order.tolist()) == list(range(30))
+    assert (edges[0], edges[-1], len(edges)) == (0, 30, 4)
+    assert made.release((np.full((30, 1), 0.1), np.ones(30)))["coefficients"].shape == (1, 1)

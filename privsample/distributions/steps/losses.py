@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer
@@ -49,6 +50,11 @@ class ConvexLoss(ABC):
     @abstractmethod
     def gradient_sensitivity(self) -> float:
         """G: the largest L2 distance between the gradients of two records at one point; the penalty cancels."""
+
+    @property
+    @abstractmethod
+    def gradient_norm(self) -> float:
+        """The largest L2 norm of the gradient of one record, without the penalty, rounded up."""
 
     @property
     @abstractmethod
@@ -221,6 +227,11 @@ class LogisticLoss(ConvexLoss):
         return float(min(found.min(initial=np.inf), 2.0 * self.max_row_norm))
 
     @property
+    def gradient_norm(self) -> float:
+        """The norm of the longest row times sigma(norm radius)."""
+        return self.max_row_norm * min(float(special.expit(self.max_row_norm * self.radius)) + _RAISED, 1.0)
+
+    @property
     def smoothness(self) -> float:
         """The smoothness norm^2/4 + penalty."""
         return self.max_row_norm * self.max_row_norm / 4 + self.penalty
@@ -289,6 +300,11 @@ class SquaredLoss(ConvexLoss):
         return float(_largest_scaled_distance(self.max_row_norm, self.target, self.max_row_norm * self.radius))
 
     @property
+    def gradient_norm(self) -> float:
+        """The norm of the longest row times norm radius + target."""
+        return self.max_row_norm * (self.max_row_norm * self.radius + self.target) * _UP
+
+    @property
     def smoothness(self) -> float:
         """The smoothness norm^2 + penalty."""
         return self.max_row_norm * self.max_row_norm + self.penalty
@@ -317,18 +333,22 @@ def descent_pass(
     rate: float,
     noise: FloatArray,
     batch: int,
+    edges: NDArray[np.int64] | None = None,
 ) -> FloatArray:
     """One pass of projected noisy gradient descent over batches of rows; returns the final state, shape (width,).
 
     The rows, shape (k, width), and targets, shape (k,), have passed the public rule. `noise`, shape
     (ceil(k / batch), width), is added to the mean gradients. The gradient of a short last batch is divided by the full
-    batch size, as if records with zero gradient completed it.
+    batch size, as if records with zero gradient completed it. `edges`, shape (steps + 1,), are the positions between
+    which the steps read the rows, if batches have unequal sizes; sums are divided by `batch` all the same.
     """
+    if edges is None:
+        edges = np.minimum(np.arange(len(noise) + 1) * batch, len(rows))
     w, keep, share = start, 1.0 - rate * loss.penalty, rate / batch
     limit = loss.radius * loss.radius  # the operator ** would raise OverflowError
     pushed = rate * noise
     for k, push in enumerate(pushed):
-        part = slice(k * batch, (k + 1) * batch)
+        part = slice(edges[k], edges[k + 1])
         x = rows[part]
         w = keep * w - share * (loss.slopes(x @ w, targets[part]) @ x) - push
         length = w @ w

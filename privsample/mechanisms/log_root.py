@@ -1,15 +1,19 @@
 """Root finding on a log scale with few evaluations of an expensive account."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine import views
-from privsample.accounting.targets import DP, Target
+from privsample.accounting.targets import DP, Target, unreachable
 
+M = TypeVar("M")
 _LEAST, _MOST = 1e-12, 1e4  # range of the scale: below it nothing is left for trainings and scores
 _ROUNDS, _LONGEST_STEP = 60, 6.0
+_STEPS, _NEAR = 12, 6e-3  # accounts that are read; accuracy of the cost where an account takes seconds
+_MARGIN = 0.15  # relative error of a step that follows an approximation
 
 
 def log_distance(target: Target, account: Accountant) -> float:
@@ -57,3 +61,32 @@ def log_root(excess: Callable[[float], float], start: float, *, accuracy: float,
         else:
             x = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
     return float(np.exp(ends[0] if low is None else low[0]))
+
+
+def smallest_nearby(
+    build: Callable[[float], M],
+    account: Callable[[M], Accountant],
+    approximate: Callable[[M], Accountant | None],
+    target: Target,
+    *,
+    advice: str,
+) -> M:
+    """Return the mechanism with about the smallest parameter whose account meets the target; few accounts are read.
+
+    Each step moves the parameter as the approximate account would have to move. Raises UnreachableTarget with `advice`.
+    """
+
+    def near(scale: float) -> float:
+        made = build(1.0 / scale)
+        return log_distance(target, approximate(made) or account(made))
+
+    scale, goal = 1.0, 0.0
+    for _ in range(_STEPS):
+        shift = goal
+        scale = log_root(lambda x, shift=shift: near(x) - shift, scale, accuracy=_NEAR / 100.0, power=1.0)  # type: ignore[misc]
+        made = build(1.0 / scale)
+        distance = log_distance(target, account(made))
+        if -_NEAR <= distance <= 0.0 and target._met_as_reported(account(made)):
+            return made
+        goal = near(scale) - distance - max(_NEAR / 2.0, _MARGIN * abs(distance))
+    raise unreachable(target, account(build(1.0 / scale)), advice)
