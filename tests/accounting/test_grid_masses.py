@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privsample.accounting.loss import grid
+from privsample.accounting.loss.convolution import GridMasses, convolve
 from privsample.accounting.loss.gaussian import GaussianPair
 
 
@@ -18,14 +18,11 @@ def test_the_rounding_error_of_the_transform_is_added():
     tilted = np.exp(rng.uniform(-30.0, 0.0, 33))
     tilted[16] += 4.0
     tilted /= tilted.sum()
-    member = grid._GridLoss(
-        times=times, first=-16, nodes=np.arange(-16.0, 17.0), log_p=np.log(tilted), tilted=tilted, log_moment=0.0,
-        log_infinite=-np.inf,
-    )  # fmt: skip
+    member = GridMasses(times=times, indices=np.arange(-16, 17), masses=tilted)
     exact = np.ones(1, dtype=np.longdouble)
     for _ in range(times):
         exact = np.convolve(exact, tilted.astype(np.longdouble))
-    masses, lost = grid._convolve([member], len(exact), -16 * times)
+    masses, lost = convolve([member], len(exact), -16 * times)
     assert (masses + lost >= exact).all()
     assert not (masses >= exact).all()
     assert 0 < lost <= 1e-10
