@@ -24,7 +24,7 @@ _LEVELS = (-2.0, -6.0, -16.0, -40.0, -80.0)
 # the smallest epsilon, its window the largest.
 _WIDEST, _RATIO = 0.6, 1.8
 # Error of epsilon that a lattice may cause, relative to epsilon, and for delta below e^_DEEP of that at epsilon 0.
-_TOLERANCE, _DEEP_TOLERANCE, _DEEP = 2e-7, 2e-6, -35.0
+_TOLERANCE, _DEEP_TOLERANCE, _DEEP = 1e-7, 2e-6, -35.0
 # Largest epsilon of removal, whose e^epsilon times the number of steps must not overflow, and of addition, whose
 # e^-epsilon is the difference of a lattice point from 1. Above, the curve of the base is used.
 _MOST_REMOVING, _MOST_ADDING = 500.0, 20.0
