@@ -12,7 +12,9 @@ from privsample.accounting.subsampling.ratio_law import RatioCurves, RatioLaw
 
 _DEEPEST = -110.0  # log delta, relative to that at epsilon 0, at which the table ends
 _LOWEST = 12.0  # the lowest loss of the table, negated: the mass of lower losses under P is at most e^-12
-_FINE = 2.5e-4  # spacing of the losses next to 0, relative to their deviation, and of far losses, relative to themselves
+_FINE = (
+    2.5e-4  # spacing of the losses next to 0, relative to their deviation, and of far losses, relative to themselves
+)
 _LINEAR = 3.0  # deviations up to which the spacing is nearly uniform
 _ULP = float(np.finfo(np.float64).eps)
 
