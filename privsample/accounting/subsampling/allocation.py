@@ -84,7 +84,7 @@ class AllocationPair(CurvePair):
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """The table of losses, split among the nodes; beyond its end, dots of the curve are connected."""
-        return self._table.discretize(nodes) if nodes[-1] <= self._table.end else super().discretize(nodes)
+        return self._table.discretize(nodes) if nodes[-1] <= self._table.end else LossPair.discretize(self, nodes)
 
     @cached
     def _table(self) -> LossTable:
