@@ -13,7 +13,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.subsampling.allocation import AllocationPair, allocation_pair, allocation_pairs
-from privsample.errors import RelationMismatch
+from privsample.errors import NotCertified, RelationMismatch
 
 
 def both(base: LossPair, steps: int, epsilon: float) -> tuple[float, float]:
@@ -273,6 +273,12 @@ def test_directions_share_lattices_only_if_they_are_reverses() -> None:
     removal, addition = allocation_pairs(base, base, 4)
     assert removal.reverse() is addition
     assert allocation_pairs(base, LaplacePair(shift=1.0), 4)[1] != addition
+
+
+def test_certificates_have_no_notation_for_an_allocation() -> None:
+    for pair in allocation_pairs(GaussianPair(mu=1.0), GaussianPair(mu=1.0), 5):
+        with pytest.raises(NotCertified, match="AllocationPair has no notation in certificates"):
+            pair.certified_pair()
 
 
 def test_bases_with_a_failure_and_with_a_table() -> None:
