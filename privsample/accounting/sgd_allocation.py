@@ -8,7 +8,7 @@ from privsample.accounting.engine.compose import compose
 from privsample.accounting.engine.group import group
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.subsampling.allocation import allocation_pair
+from privsample.accounting.subsampling.allocation import allocation_pairs
 from privsample.relations import ReplaceOne
 
 _LARGE = 500.0  # squares of shifts up to this one have a finite exponential
@@ -21,7 +21,7 @@ def allocated_bounds(shift: float, steps: int, epochs: int) -> PrivacyBounds:
     number and divisor, so that a replacement is a removal and an addition. Kind: upper bound.
     """
     pair = GaussianPair(mu=shift)
-    removal, addition = (allocation_pair(pair, steps, removed=removed) for removed in (True, False))
+    removal, addition = allocation_pairs(pair, pair, steps)
     epoch = PrivacyBounds.from_pairs((removal,), (addition,), exact=frozenset())
     return group(compose([(epoch, epochs)]), 2)
 

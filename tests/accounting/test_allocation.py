@@ -11,8 +11,9 @@ import privsample as ps
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair
-from privsample.accounting.subsampling.allocation import AllocationPair, allocation_pair
-from privsample.errors import RelationMismatch
+from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.subsampling.allocation import AllocationPair, allocation_pair, allocation_pairs
+from privsample.errors import NotCertified, RelationMismatch
 
 
 def both(base: LossPair, steps: int, epsilon: float) -> tuple[float, float]:
@@ -240,6 +241,44 @@ def test_composition_over_epochs_and_with_other_releases() -> None:
     assert max(epoch.epsilon(1e-6), other.epsilon(1e-6)) < total.epsilon(1e-6)
     assert total.epsilon(1e-6) < 10 * epoch.epsilon(1e-7) + other.epsilon(3e-7)
     assert epoch.to(ps.ReplaceOne(n=50)).epsilon(1e-6) > epoch.epsilon(1e-6)
+
+
+def test_composed_lattices_agree_with_composed_tables() -> None:
+    """Epochs composed from the lattices' table of losses, against the product of the exact tables."""
+    for removed in (True, False):
+        table = allocation_pair(binary_pair(0.3), 60, removed=removed)
+        lattice = AllocationPair(base=binary_pair(0.3), steps=60, removed=removed)
+        losses = lattice._table
+        e = np.linspace(-0.3, 0.3, 61)
+        falls = np.maximum(np.exp(losses.log_p) - np.exp(e[:, None] + losses.log_p - losses.loss), 0.0)
+        assert (falls.sum(axis=1) + np.exp(losses.log_infinite) >= np.exp(table.log_delta(e))).all()
+        true, found = (ProductPair(members=((pair, 20),)).least_epsilon(-11.5) for pair in (table, lattice))
+        assert true * (1 - 1e-7) <= found <= true * (1 + 3e-6)
+
+
+def test_ten_epochs_of_gaussian_steps() -> None:
+    """The limit for ever finer lattices is 1.701499; beyond its end, the table gives way to the curve."""
+    epoch = ps.SubsampledAccountant(
+        base=ps.GaussianAccountant(sensitivity=1, noise_std=1), scheme=ps.RandomAllocation(steps=100)
+    )
+    assert 1.701498 < (10 * epoch).epsilon(1e-5) < 1.701500
+    pair = AllocationPair(base=GaussianPair(mu=1.0), steps=3, removed=True)
+    assert pair.reverse().reverse() is pair
+    beyond = pair._table.end + 10.0
+    assert pair.discretize(np.array([0.0, 1.0, beyond]))[1] == pair.log_delta(np.array([beyond]))[0]
+
+
+def test_directions_share_lattices_only_if_they_are_reverses() -> None:
+    base = GaussianPair(mu=1.0)
+    removal, addition = allocation_pairs(base, base, 4)
+    assert removal.reverse() is addition
+    assert allocation_pairs(base, LaplacePair(shift=1.0), 4)[1] != addition
+
+
+def test_certificates_have_no_notation_for_an_allocation() -> None:
+    for pair in allocation_pairs(GaussianPair(mu=1.0), GaussianPair(mu=1.0), 5):
+        with pytest.raises(NotCertified, match="AllocationPair has no notation in certificates"):
+            pair.certified_pair()
 
 
 def test_bases_with_a_failure_and_with_a_table() -> None:

@@ -8,10 +8,11 @@ from math import comb
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import cached, frozen_value
+from privsample._value import cached, frozen_value, stored
 from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.loss.enumeration import outcome_counts
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.subsampling.allocation_losses import LossTable
 from privsample.accounting.subsampling.mean_plan import CoarseLaw
 from privsample.accounting.subsampling.mean_tail import MeanTail
 from privsample.accounting.subsampling.pairs import CurvePair
@@ -23,7 +24,7 @@ _LEVELS = (-2.0, -6.0, -16.0, -40.0, -80.0)
 # the smallest epsilon, its window the largest.
 _WIDEST, _RATIO = 0.6, 1.8
 # Error of epsilon that a lattice may cause, relative to epsilon, and for delta below e^_DEEP of that at epsilon 0.
-_TOLERANCE, _DEEP_TOLERANCE, _DEEP = 2e-7, 2e-6, -35.0
+_TOLERANCE, _DEEP_TOLERANCE, _DEEP = 1e-7, 2e-6, -35.0
 # Largest epsilon of removal, whose e^epsilon times the number of steps must not overflow, and of addition, whose
 # e^-epsilon is the difference of a lattice point from 1. Above, the curve of the base is used.
 _MOST_REMOVING, _MOST_ADDING = 500.0, 20.0
@@ -76,8 +77,19 @@ class AllocationPair(CurvePair):
 
     @cached
     def _reversed(self) -> "AllocationPair":
-        """The reversed pair, created once, so that its lattices are kept."""
-        return AllocationPair(base=self.base.reverse(), steps=self.steps, removed=not self.removed)
+        """The reversed pair, created once, so that its lattices are kept; its own reverse is this pair."""
+        made = AllocationPair(base=self.base.reverse(), steps=self.steps, removed=not self.removed)
+        stored(made, "AllocationPair._reversed", lambda: self)
+        return made
+
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """The table of losses, split among the nodes; beyond its end, dots of the curve are connected."""
+        return self._table.discretize(nodes) if nodes[-1] <= self._table.end else LossPair.discretize(self, nodes)
+
+    @cached
+    def _table(self) -> LossTable:
+        """Losses and their masses, both directions of which are taken from the lattices."""
+        return LossTable.of(self)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Log delta from the lattice made for each epsilon >= 0; for epsilon < 0 from the reversed pair."""
@@ -217,6 +229,14 @@ def allocation_pair(base: LossPair, steps: int, *, removed: bool) -> LossPair:
     if isinstance(base, DiscretePair) and comb(steps + len(base.loss) - 1, steps) <= _MOST_OUTCOMES:
         return _enumerated(base, steps) if removed else _enumerated(base.reverse(), steps).reverse()
     return AllocationPair(base=base, steps=steps, removed=removed)
+
+
+def allocation_pairs(removal: LossPair, addition: LossPair, steps: int) -> tuple[LossPair, LossPair]:
+    """The pairs of both directions; if the base's are each other's reverse, they share their lattices."""
+    pair = allocation_pair(removal, steps, removed=True)
+    if addition == removal.reverse():
+        return pair, pair.reverse()
+    return pair, allocation_pair(addition, steps, removed=False)
 
 
 def _enumerated(base: DiscretePair, steps: int) -> DiscretePair:

@@ -8,7 +8,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.compose import compose
 from privsample.accounting.engine.envelope import direction_pairs
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
-from privsample.accounting.subsampling.allocation import allocation_pair
+from privsample.accounting.subsampling.allocation import allocation_pairs
 
 _VALUES = 3e5  # values of the base's privacy curve that the lattices of one account need
 
@@ -34,7 +34,7 @@ def _block(base: PrivacyBounds, steps: int) -> PrivacyBounds:
     if steps == 1:
         return base
     removal, addition = direction_pairs(base, _VALUES, both_orders=False)
-    pairs = allocation_pair(removal, steps, removed=True), allocation_pair(addition, steps, removed=False)
+    pairs = allocation_pairs(removal, addition, steps)
     known: dict[str, Any] = {"infinity_mass": base.infinity_mass, "pure_epsilon": base.pure_epsilon, "zcdp": base.zcdp}
     if base.infinity_mass > 0.0:  # the Rényi curve given a finite loss is that of the pure guarantee, or infinite
         finite = bool(np.isfinite(base.pure_epsilon))

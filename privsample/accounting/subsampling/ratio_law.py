@@ -79,8 +79,18 @@ class RatioLaw:
         near, far: increasing distances of the nodes from 0 on either side, each from 0 on. Values of -D beyond the last
         node of `far` are raised to it.
         """
-        ahead, back = curves.near(near), curves.far(far)
-        rise, fall = _slopes(ahead, near), _slopes(back, far)
+        return cls.of_values(curves.near(near), curves.far(far), near, far)
+
+    @classmethod
+    def of_values(
+        cls, ahead: FloatArray, back: FloatArray, near: FloatArray, far: FloatArray, *, hull: bool = False
+    ) -> "RatioLaw":
+        """As `of`, from upper bounds on E(D - u)_+ at `near` and on E(-D - u)_+ at `far`.
+
+        With `hull`, their lower convex hulls take their place, which suits bounds that are unevenly loose.
+        """
+        slopes = _hull_slopes if hull else _slopes
+        rise, fall = slopes(ahead, near), slopes(back, far)
         # The mean must not decrease through rounding: the near side is raised to balance the far side.
         balance = (fall @ np.diff(far) + back[-1]) / max(rise @ np.diff(near) + ahead[-1], 1e-300)
         scale = max(1.0, balance) * (1.0 + 4 * _ULP * (len(near) + len(far)))
@@ -113,3 +123,15 @@ def _slopes(values: FloatArray, distances: FloatArray) -> FloatArray:
     """
     steep = -np.diff(values) / np.diff(distances)
     return np.minimum(np.maximum.accumulate(np.maximum(steep, 0.0)[::-1])[::-1], 1.0)
+
+
+def _hull_slopes(values: FloatArray, distances: FloatArray) -> FloatArray:
+    """Slopes of the lower convex hull, negated, at most 1: the isotonic regression of the slopes between the nodes.
+
+    The true curve is convex and at most the values, hence at most their hull.
+    """
+    from scipy import optimize
+
+    gaps = np.diff(distances)
+    found = optimize.isotonic_regression(-np.diff(values) / gaps, weights=gaps, increasing=False).x
+    return np.asarray(np.clip(found, 0.0, 1.0), dtype=np.float64)
