@@ -31,6 +31,7 @@ PARTS = ("training", "scores", "repetitions")
 DEFAULT_DIVISION = (0.5, 0.05, 0.45)  # measured: docs/notes/search.md, section 2
 _FEWEST, _MOST, _PER_CANDIDATE = 2.0, 50.0, 3.0  # mean number of runs: limits, and most for each listed candidate
 _LONGEST = 3  # in constant time: largest number of runs over the mean before truncation
+_LEAST_SHARE = 1e-9
 _CLOSE = 1e-5  # relative accuracy of the scale
 
 
@@ -63,7 +64,10 @@ def check_division(division: Any) -> tuple[float, float, float]:
         raise ValueError(
             f"division must be three finite numbers > 0, the shares of {', '.join(PARTS)}, got {division!r}"
         )
-    training, scores, repetitions = (given / given.max() / (given / given.max()).sum()).tolist()
+    shares = given / given.max()
+    if not shares.min() >= _LEAST_SHARE:
+        raise ValueError(f"division must not hold shares below {_LEAST_SHARE:g} of the largest one, got {division!r}")
+    training, scores, repetitions = (shares / shares.sum()).tolist()
     return training, scores, repetitions
 
 

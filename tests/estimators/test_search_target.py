@@ -228,6 +228,7 @@ REFUSED = [
     (sgd(division=(1, 1, 0)), ValueError, "division must be three finite numbers > 0"),
     (sgd(division=(1, float("inf"), 1)), ValueError, "division must be three finite numbers > 0"),
     (sgd(division=(1, float("nan"), 1)), ValueError, "division must not contain NaN"),
+    (sgd(division=(1e300, 1e-300, 1)), ValueError, "division must not hold shares below"),
     (sgd(division="equal"), TypeError, "division must be real numbers"),
     (sgd(repetitions=5), TypeError, "fixed number is refused"),
     (sgd(repetitions=RUNS, constant_time=True), ValueError, "must have a maximum"),
