@@ -8,7 +8,16 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, check_memory, nonnegative_integer, one_of, positive, positive_integer
+from privsample._checks import (
+    FloatArray,
+    check_memory,
+    nonnegative,
+    nonnegative_integer,
+    one_of,
+    positive,
+    positive_integer,
+    probability,
+)
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -325,16 +334,71 @@ class SGDAccountant(Accountant):
         -------
         float
             mu > 0, never below the least one.
+
+        Raises
+        ------
+        ValueError
+            If `regret` is outside its range.
+        RelationMismatch
+            If a direction is named.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> loss = ps.LogisticLoss(features=2, norm=1.0, radius=1.0)
+        >>> account = ps.SGDAccountant(loss=loss, n=1000, rate=0.5, noise_std=1.0)
+        >>> account.mu() == account.worst_account.mu(), account.mu(regret=1e-4) < account.mu()
+        (True, True)
         """
-        if direction is None and type(regret) in (int, float) and regret == 0.0:
-            if self._allocated:
-                return self.composed.mu()
-            pair = self._pair
-            if isinstance(pair, GaussianPair):
-                return pair.mu
-            if isinstance(pair, OrderPair):
-                return float(pair.mus.max())
-        return super().mu(regret, direction=direction)
+        known, allowed = self._worst_shift, probability(regret=regret)
+        if known is None or direction is not None:
+            return Accountant.mu(self, regret, direction=direction)
+        return known if allowed == 0.0 else min(known, Accountant.mu(self, regret))
+
+    def regret(self, mu: float, *, direction: Direction | None = None) -> float:
+        """The least regret of a mu: 0 from the shift of the worst position on.
+
+        Parameters
+        ----------
+        mu : float
+            Finite and >= 0.
+        direction : None
+            Must be None: the relation is ReplaceOne.
+
+        Returns
+        -------
+        float
+            The regret in [0, 1], never below the least one.
+
+        Raises
+        ------
+        ValueError
+            If `mu` is outside its range.
+        RelationMismatch
+            If a direction is named.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> loss = ps.LogisticLoss(features=2, norm=1.0, radius=1.0)
+        >>> account = ps.SGDAccountant(loss=loss, n=1000, rate=0.5, noise_std=1.0)
+        >>> account.regret(account.mu())
+        0.0
+        """
+        known, shift = self._worst_shift, nonnegative(mu=mu)
+        if known is not None and direction is None and shift >= known:
+            return 0.0
+        return Accountant.regret(self, mu, direction=direction)
+
+    @property
+    def _worst_shift(self) -> float | None:
+        """A mu of the Gaussian guarantee in closed form; None if the release does not depend on the records."""
+        if self._allocated:
+            return self.composed.mu()
+        pair = self._pair
+        if isinstance(pair, OrderPair):
+            return float(pair.mus.max())
+        return pair.mu if isinstance(pair, GaussianPair) else None
 
     def _bounds(self) -> PrivacyBounds:
         """One pair, its own reverse. zCDP is that of the worst position, which dominates at large orders.

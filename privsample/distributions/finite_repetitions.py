@@ -31,11 +31,13 @@ class _FiniteSupport(RepetitionDistribution):
 
     __slots__ = ()
 
-    @property
+    @cached
     def _support(self) -> tuple[FloatArray, FloatArray]:
         """The values k = 0, ..., maximum and the log probabilities log P(K = k)."""
         k = np.arange(int(self.maximum) + 1, dtype=np.float64)
-        return k, self.log_mass(k)
+        log_mass = np.array(self.log_mass(k), dtype=np.float64)
+        k.flags.writeable = log_mass.flags.writeable = False
+        return k, log_mass
 
     @property
     def mean(self) -> float:  # type: ignore[override]
@@ -408,7 +410,7 @@ class TruncatedRepetitions(_FiniteSupport):
                 "raise it"
             )
 
-    @property
+    @cached
     def log_kept(self) -> float:
         """The log probability of at most `maximum` repetitions under the distribution before truncation."""
         within = self.distribution.log_mass(np.arange(int(self.maximum) + 1, dtype=np.float64))

@@ -14,6 +14,7 @@ from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMecha
 from privsample.relations import ReplaceOne
 
 Scorer = Callable[..., Any]
+_UP = 1 + 1e-12  # exceeds the relative rounding error
 
 _RECORD_SCORES: dict[str, Callable[[Any, Any], Any]] = {
     "accuracy": np.equal,
@@ -84,7 +85,7 @@ class NoisyScore:
         return (self.bounds[1] - self.bounds[0]) * weight
 
     def calibrated(self, weight: float, rho: float) -> "NoisyScore":
-        """Return the same noise with the standard deviation at which it costs rho-zCDP; for Laplace noise, nearly.
+        """Return the same noise with the standard deviation at which `as_gaussian` costs rho-zCDP.
 
         Parameters
         ----------
@@ -101,7 +102,7 @@ class NoisyScore:
         return replace(self, noise_std=float(self._factor * self.sensitivity(weight) / np.sqrt(2.0 * rho)))
 
     def rho(self, weight: float) -> float:
-        """Return the zCDP parameter of the noise, approximately for Laplace noise.
+        """Return a zCDP parameter of the noise: that of `as_gaussian`.
 
         Parameters
         ----------
@@ -117,20 +118,23 @@ class NoisyScore:
         return float((self._factor * self.sensitivity(weight) / std) ** 2 / 2.0)
 
     def as_gaussian(self) -> "NoisyScore":
-        """Return Gaussian noise that costs about as much, for prices in closed form.
+        """Return Gaussian noise that costs at least as much at every epsilon (docs/notes/search.md, Target).
 
         Returns
         -------
         NoisyScore
-            Gaussian noise with the same `rho`.
+            The noise itself if it is Gaussian. Laplace noise of standard deviation s costs at most as much as Gaussian
+            noise of standard deviation s / sqrt(pi).
         """
+        if self.distribution == "gaussian":
+            return self
         std = None if self.noise_std is None else self.noise_std / self._factor
         return replace(self, noise_std=std, distribution="gaussian")
 
     @property
     def _factor(self) -> float:
-        """Square root of 2 for Laplace noise, whose epsilon is that multiple of sensitivity over standard deviation."""
-        return 1.0 if self.distribution == "gaussian" else float(np.sqrt(2.0))
+        """Standard deviation over that of `as_gaussian`: sqrt(pi) for Laplace noise, rounded up."""
+        return 1.0 if self.distribution == "gaussian" else float(np.sqrt(np.pi)) * _UP
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:
         """Return the mechanism that adds the noise to a weighted mean score.

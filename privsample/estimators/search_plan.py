@@ -232,7 +232,7 @@ class SearchPlan:
             return True
         found = {size: training_cost(made, None, size, self.features) for size in self.costs}
         if self.calibrated is not None and self.training_mu is not None:
-            return all(self.calibrated.covers(cost, self.training_mu) for cost in found.values())
+            return all(self.calibrated.covers(cost, self.training_mu, size) for size, cost in found.items())
         return all(found[size] == cost for size, cost in self.costs.items())
 
 

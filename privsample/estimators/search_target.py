@@ -31,7 +31,8 @@ PARTS = ("training", "scores", "repetitions")
 DEFAULT_DIVISION = (0.5, 0.05, 0.45)  # measured: docs/notes/search.md, section 2
 _FEWEST, _MOST, _PER_CANDIDATE = 2.0, 50.0, 3.0  # mean number of runs: limits, and most for each listed candidate
 _LONGEST = 3  # in constant time: largest number of runs over the mean before truncation
-_CLOSE, _NEAR = 1e-5, 2e-4  # relative accuracy of the scale, and where an account takes a second
+_LEAST_SHARE = 1e-9
+_CLOSE = 1e-5  # relative accuracy of the scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,10 @@ def check_division(division: Any) -> tuple[float, float, float]:
         raise ValueError(
             f"division must be three finite numbers > 0, the shares of {', '.join(PARTS)}, got {division!r}"
         )
-    training, scores, repetitions = (given / given.max() / (given / given.max()).sum()).tolist()
+    shares = given / given.max()
+    if not shares.min() >= _LEAST_SHARE:
+        raise ValueError(f"division must not hold shares below {_LEAST_SHARE:g} of the largest one, got {division!r}")
+    training, scores, repetitions = (shares / shares.sum()).tolist()
     return training, scores, repetitions
 
 
@@ -114,27 +118,16 @@ class _Calibration:
         repetitions = self._repetitions()
         if not self._is_scaled:
             return self._checked(self._at(1.0, repetitions))
-        scale, accuracy = self._scale(repetitions, 1.0, _CLOSE, priced=True), _CLOSE
-        if self._has_price:  # one or two certified accounts, near the scale that the price gives
-            scale, accuracy = self._scale(repetitions, scale, _NEAR, priced=False), _NEAR
+
+        def excess(scale: float) -> float:
+            return log_distance(self.target, self._at(scale, repetitions).account)
+
+        scale = log_root(excess, 1.0, accuracy=_CLOSE, power=0.5)
         for k in range(12):  # searches read approximate curves: a step back makes the certified account meet the target
-            found = self._at(scale * (1.0 - accuracy * (2.0**k - 1.0) / 2.0), repetitions)
+            found = self._at(scale * (1.0 - _CLOSE * (2.0**k - 1.0) / 2.0), repetitions)
             if self.target._met_as_reported(found.account):
                 return self._with_shares(found)
         return self._checked(self._at(scale, repetitions))
-
-    def _scale(self, repetitions: RepetitionDistribution, start: float, accuracy: float, *, priced: bool) -> float:
-        """Return about the largest scale at which the account meets the target."""
-
-        def excess(scale: float) -> float:
-            return log_distance(self.target, self._at(scale, repetitions, priced=priced).account)
-
-        return log_root(excess, start, accuracy=accuracy, power=0.5)
-
-    @property
-    def _has_price(self) -> bool:
-        """Whether prices differ from accounts: Laplace noise on scores is priced as Gaussian noise of the same zCDP."""
-        return self.frame.noise is not None and self.frame.noise.distribution == "laplace"
 
     @property
     def _noise_is_free(self) -> bool:
@@ -145,10 +138,11 @@ class _Calibration:
         """Whether trainings or scores are calibrated."""
         return self.training is not None or self._noise_is_free
 
-    def _at(self, scale: float, repetitions: RepetitionDistribution, *, priced: bool = False) -> SearchSettings:
+    def _at(self, scale: float, repetitions: RepetitionDistribution) -> SearchSettings:
         """Return the settings with a multiple of the planned budget for the trainings and scores that are free.
 
-        With `priced`, the account is an approximation in closed form where the exact one is expensive.
+        If there are such parts, Laplace noise on scores is charged as Gaussian noise that dominates it, whose
+        composition with the trainings is in closed form.
         """
         frame, noise, costs = self.frame, self.frame.noise, self.costs
         estimator, mu = frame.search.estimator, None
@@ -157,7 +151,7 @@ class _Calibration:
         if self.training is not None:
             mu = math.sqrt(2.0 * scale * self.training_rho)
             estimator, costs = self.training.configured(mu), {m: self.training.account(mu, m) for m in frame.sizes}
-        charged = noise.as_gaussian() if priced and noise is not None else noise
+        charged = noise.as_gaussian() if self._is_scaled and noise is not None else noise
         return SearchSettings(
             account=frame.account(costs, charged, repetitions),
             repetitions=repetitions,
@@ -181,7 +175,7 @@ class _Calibration:
         def excess(mean: float) -> float:
             mean = min(max(mean, _FEWEST), most)
             repetitions = TruncatedNegativeBinomial.logarithmic(mean=mean)
-            return log_distance(self.target, self._at(1.0, repetitions, priced=True).account)
+            return log_distance(self.target, self._at(1.0, repetitions).account)
 
         mean = _FEWEST
         if excess(mean) < 0.0:

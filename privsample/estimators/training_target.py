@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,25 @@ class CalibratedTraining:
                 )
         draft = CalibratedTraining(estimator=estimator, steps=steps, unit="record", assumptions=frozenset())
         made = draft.configured(1.0)
-        tried = {_settings(candidate): candidate for candidate in sample_candidates(space)}
-        found = [training_cost(configure(made, candidate), None, n, features) for candidate in tried.values()]
-        return CalibratedTraining(
+
+        def cost(candidate: Mapping[str, Any]) -> Accountant:
+            return training_cost(configure(made, candidate), None, n, features)
+
+        candidates = list(sample_candidates(space))
+        found = [cost(one) for one in {_settings(candidate): candidate for candidate in candidates}.values()]
+        calibrated = CalibratedTraining(
             estimator=estimator,
             steps=steps,
-            unit=found[0].relation.unit,  # type: ignore[attr-defined]
+            unit=getattr(found[0].relation, "unit", "record"),
             assumptions=frozenset().union(*(account.assumptions for account in found)),
         )
+        if not any(calibrated.covers(one, 1.0, n) for one in chain(found, map(cost, candidates))):
+            raise ValueError(
+                "estimator must meet the target GDP(mu) that a search with target passes to it, under ReplaceOne(n), "
+                f"got mu = {gaussian_shift(found[0]):.4g} for mu = 1 under {found[0].relation}: mend its "
+                "accountant_for, or pass training_account to the search"
+            )
+        return calibrated
 
     def configured(self, mu: float) -> Any:
         """Return a clone of the estimator, calibrated to mu; several private steps divide mu^2 equally."""
@@ -96,9 +108,10 @@ class CalibratedTraining:
         relation = ReplaceOne(n=size, unit=self.unit)
         return GaussianAccountant(sensitivity=mu, noise_std=1.0, relation=relation, assumptions=self.assumptions)
 
-    def covers(self, cost: Accountant, mu: float) -> bool:
-        """Return whether a candidate's own account is covered by `account`."""
-        return gaussian_shift(cost) <= mu and cost.assumptions <= self.assumptions
+    def covers(self, cost: Accountant, mu: float, size: int) -> bool:
+        """Return whether a candidate's own account of a training to `size` records is covered by `account`."""
+        same = cost.relation == ReplaceOne(n=size, unit=self.unit) and cost.assumptions <= self.assumptions
+        return same and gaussian_shift(cost) <= mu
 
 
 def _settings(candidate: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

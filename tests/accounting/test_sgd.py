@@ -22,6 +22,7 @@ from privsample import (
 )
 from privsample.accounting.postprocessing.hidden_states import least_shift
 from privsample.accounting.sgd import OrderPair
+from privsample.errors import RelationMismatch
 
 LOGISTIC = LogisticLoss(features=3, norm=1.0, radius=5.0, penalty=0.05)
 SQUARED = SquaredLoss(features=2, norm=1.0, radius=2.0, target=1.0, penalty=0.1, intercept=False)
@@ -316,3 +317,24 @@ def test_groups_of_a_given_order_have_multiples_of_the_shift():
     assert made.group(10**6).rdp(2.0) == made.group(10).rdp(2.0)
     full = account(batch=10, epochs=3)
     assert full.group(3).rdp(2.0) == pytest.approx(9 * full.rdp(2.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("order", ["given", "shuffle_once", "reshuffle", "allocated"])
+def test_mu_and_its_regret_agree(order):
+    loss = LogisticLoss(features=2, norm=1.0, radius=1.0)
+    account = SGDAccountant(loss=loss, n=100, rate=0.5, noise_std=0.5, batch=25, epochs=2, order=order)
+    mu = account.mu()
+    assert account.mu(np.float64(0.0)) == mu
+    assert account.mu(1e-4) <= account.mu(1e-9) <= mu
+    assert account.regret(mu) == account.regret(np.float64(2.0 * mu)) == 0.0
+    assert account.regret(account.mu(1e-4)) <= 1e-4 * (1.0 + 1e-4)
+    if order != "allocated":  # its curve is a bound of another kind, which may be above that of known steps
+        epsilon = np.linspace(0.0, 6.0 * mu, 50)
+        gaussian = GaussianAccountant(sensitivity=mu, noise_std=1.0, relation=account.relation)
+        assert np.all(account.log_delta(epsilon) <= gaussian.log_delta(epsilon) + 1e-12)
+    for read in (account.mu, account.regret):
+        for wrong, error in ((True, TypeError), ("0", TypeError), (np.nan, ValueError), (-1.0, ValueError)):
+            with pytest.raises(error, match="must"):
+                read(wrong)
+        with pytest.raises(RelationMismatch, match="direction"):
+            read(0.1, direction="add")

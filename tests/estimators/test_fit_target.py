@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import privsample as ps
@@ -18,7 +19,7 @@ ESTIMATORS = [
     ps.PrivatePoissonRegression(bounds=(-1, 1), max_count=3, steps=200),
     ps.PrivateStandardScaler(bounds=(-1, 1)),
 ]
-TARGETS = [ps.DP(0.7, 1e-7), ps.RDP(order=6, epsilon=0.4), ps.ZCDP(rho=0.05), ps.GDP(mu=0.3)]
+TARGETS = [ps.DP(0.7, 1e-7), ps.RDP(order=6, epsilon=0.4), ps.ZCDP(rho=0.05), ps.GDP(mu=0.3), ps.Risk(0.01, 0.02)]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
@@ -33,10 +34,9 @@ def test_the_account_uses_the_whole_target(estimator, target):
 
 
 def _smaller(target):
-    given = {
-        name: getattr(target, name) for name in ("epsilon", "delta", "rho", "order", "mu") if hasattr(target, name)
-    }
-    name = next(name for name in ("rho", "mu", "epsilon") if name in given)
+    names = ("epsilon", "delta", "rho", "order", "mu", "baseline", "success")
+    given = {name: getattr(target, name) for name in names if hasattr(target, name)}
+    name = next(name for name in ("rho", "mu", "epsilon", "success") if name in given)
     return given | {name: given[name] * 0.999}
 
 
@@ -64,6 +64,11 @@ def test_statements_use_the_delta_of_the_target():
         ({"target": ps.DP(1, 1e-6), "epsilon": 1.0, "delta": 0.1}, ValueError, "epsilon=1.0 and delta=0.1"),
         ({"target": (1, 1e-6)}, TypeError, r"write ps.DP\(epsilon=1, delta=1e-06\)"),
         ({"target": "strong"}, TypeError, "target must be a Target"),
+        ({"target": float("nan")}, TypeError, "target must be a Target"),
+        ({"target": ps.DP}, TypeError, "target must be a Target"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be a number"),
+        ({"delta": float("nan")}, ValueError, "delta must lie in"),
+        ({"delta": np.float64(1.0)}, ValueError, "delta must lie in"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be finite and > 0"),
     ],
 )
@@ -92,3 +97,10 @@ def test_descent_tells_its_noise():
     assert mechanism == model.release_.mechanism
     noise_on_sum = mechanism.noise_std * mechanism.batch
     assert model.noise_multiplier_ == pytest.approx(noise_on_sum / mechanism.loss.gradient_sensitivity, rel=1e-12)
+
+
+def test_a_grid_of_targets():
+    targets = [ps.DP(5, 1e-3), ps.ZCDP(0.5)]
+    grid = GridSearchCV(ps.PrivateSGDClassifier(bounds=(-1, 1)), {"target": targets}, cv=2).fit(X, Y)
+    assert grid.best_params_["target"] in targets
+    assert grid.best_estimator_.target.met_by(grid.best_estimator_.accountant_)
