@@ -65,7 +65,7 @@ class UpperCurve:
         return curve.with_nodes(_first_nodes(mu, np.inf), _none) if 0.0 < mu < np.inf else curve
 
     def least_mu(self, regret: float, low: float = 0.0) -> float:
-        """The largest mu that `sharp` needs at a node, a lower bound on the result of a search; `low` if that is more."""
+        """The largest mu that `sharp` needs at a node, at least `low`: a lower bound on the result of a search."""
         excess, more = self.excess(regret), self.is_sharp
         if 0.0 < low < np.inf:
             more = more & (excess > gaussian_log_delta(low, self.epsilon))
