@@ -26,7 +26,7 @@ def _laplace(a: np.ndarray) -> np.ndarray:
 
 
 def _sampled(a: np.ndarray) -> np.ndarray:
-    """Power of removal against one Poisson sample of rate 0.01 with Gaussian noise, the worse direction at these rates."""
+    """Power of removal against one Poisson sample of rate 0.01 with Gaussian noise, the worse direction here."""
     return 0.01 * _gaussian(a) + 0.99 * a
 
 

@@ -242,6 +242,12 @@ def test_compositions_on_a_grid_need_few_grids():
     assert account.power(0.01) == account.power([0.01])[0] == pytest.approx(powers[0], rel=1e-7)
 
 
+def test_without_false_positives_a_composition_on_a_grid_shows_its_infinity_mass():
+    account = 5 * ps.ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-12) + 2 * LAPLACE
+    assert account.power([0.0, 1e-300]) == pytest.approx(account.infinity_mass, rel=1e-9)
+    assert account.power(0.0) == account.delta(1e300) == account.delta(1e9)
+
+
 def test_what_cannot_be_asked():
     for call in (GAUSSIAN.tradeoff, GAUSSIAN.power, GAUSSIAN.accuracy, GAUSSIAN.risk):
         for wrong in (-0.1, 1.5, np.nan, np.inf):
