@@ -352,7 +352,8 @@ def test_a_tail_that_starts_far_away_costs_no_accuracy():
     expected = brute_force_mu(q, p)
     assert expected * (1 - 1e-9) <= account.mu(direction="add") <= expected * (1 + 1e-6)
     never = UpperCurve(sharp=lambda e: -1.0 - e).with_first_nodes()
-    assert gaussian_domination.least_mu(never, tail=LossTail()) == np.inf
+    for tail in (LossTail(), LossTail(shifted=((0.0, 1e40),))):
+        assert gaussian_domination.least_mu(never, tail=tail) == np.inf
 
 
 def test_an_infinity_mass_of_one_direction_leaves_the_other_finite():

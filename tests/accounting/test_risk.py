@@ -242,6 +242,12 @@ def test_compositions_on_a_grid_need_few_grids():
     assert account.power(0.01) == account.power([0.01])[0] == pytest.approx(powers[0], rel=1e-7)
 
 
+def test_a_search_that_ends_early_is_a_bound(monkeypatch):
+    monkeypatch.setattr("privsample.accounting.curves.power._ROUNDS", 1)
+    account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
+    assert norm.cdf(norm.ppf(0.01) + 1) < account.power(0.01) < 0.12
+
+
 def test_without_false_positives_a_composition_on_a_grid_shows_its_infinity_mass():
     account = 5 * ps.ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-12) + 2 * LAPLACE
     assert account.power([0.0, 1e-300]) == pytest.approx(account.infinity_mass, rel=1e-9)
