@@ -1,4 +1,7 @@
-"""The least mu of ten accounts: against the mu that the privacy curve needs at some epsilon, and against gdpnum."""
+"""The least mu of ten accounts: against the mu that the privacy curve needs at some epsilon, and against gdpnum.
+
+riskcal, the other peer, has no mu of a privacy loss distribution; `python -m benchmarks risk` compares with it.
+"""
 
 from collections.abc import Iterator
 
@@ -62,5 +65,5 @@ def _peer(account: ps.Accountant) -> str:
     try:
         from gdpnum import PLDConverter
     except ImportError:
-        return "gdpnum is not installed"
+        return "pip install --no-deps gdpnum"
     return f"{PLDConverter(ps.to_pld(account))._get_mus()[1]:.9g} gdpnum"

@@ -143,9 +143,8 @@ def _least_mu(curve: DirectionCurve, regret: float) -> float:
         return max(_least_mu(part, regret) for part in _parts(curve))
     known: dict[float, float] = curve.bounds.memo.setdefault("mu", {})
     if regret not in known:
-        mass = curve.bounds.infinity_mass
         tail = LossTail.of(curve.bounds)
-        if mass > regret:
+        if curve.bounds.infinity_mass > regret and np.isinf(tail.least_mu):
             known[regret] = np.inf
         elif regret == 0.0 and tail.dominating_mu <= tail.least_mu:
             known[regret] = tail.least_mu  # Gaussian noise, also on samples; or +inf

@@ -24,7 +24,7 @@ M = TypeVar("M")
 class Target(ABC):
     """Abstract base class of target guarantees: `DP`, `RDP`, `ZCDP`, `GDP` and `Risk`.
 
-    Mechanisms are calibrated to a target, and a ledger has a target as its budget.
+    Mechanisms are calibrated to a target, and a ledger has a target other than `Risk` as its budget.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from scipy import special
 
 import privsample as ps
 from privsample.accounting.engine import gaussian_domination
+from privsample.accounting.engine.directions import direction_bounds
 from privsample.accounting.engine.gaussian_domination import UpperCurve, is_dominated, log_excess
 from privsample.accounting.engine.gaussian_tails import LossTail, gaussian_part, mu_at
 from privsample.accounting.gaussian_dp import sampling_note
@@ -343,6 +344,28 @@ def test_the_bounds_of_one_direction_follow_its_own_curve():
         mu, epsilons = account.mu(direction=direction), np.linspace(0, pair.max_divergence, 200)
         needed = mu_at(epsilons, pair.log_delta(epsilons)).max()
         assert needed <= mu <= needed * (1 + 1e-4)
+
+
+def test_a_tail_that_starts_far_away_costs_no_accuracy():
+    p, q = np.array([9.2e-8, 1 - 9.2e-8]), np.array([1.5e-7, 1 - 1.5e-7])  # a tiny delta, and losses up to 0.49
+    account = ps.PairAccountant(p=p, q=q)
+    expected = brute_force_mu(q, p)
+    assert expected * (1 - 1e-9) <= account.mu(direction="add") <= expected * (1 + 1e-6)
+    never = UpperCurve(sharp=lambda e: -1.0 - e).with_first_nodes()
+    for tail in (LossTail(), LossTail(shifted=((0.0, 1e40),))):
+        assert gaussian_domination.least_mu(never, tail=tail) == np.inf
+
+
+def test_an_infinity_mass_of_one_direction_leaves_the_other_finite():
+    p, q = np.array([0.05, 0.55, 0.4]), np.array([0.0, 0.45, 0.55])
+    account = ps.PairAccountant(p=p, q=q)
+    assert account.mu() == account.mu(direction="remove") == np.inf > account.mu(0.051)
+    epsilon = np.linspace(0, np.log(0.55 / 0.4), 2001)
+    with np.errstate(divide="ignore"):
+        needed = mu_at(epsilon, np.log(np.maximum(q - np.exp(epsilon)[:, None] * p, 0.0).sum(axis=1))).max()
+    assert needed <= account.mu(direction="add") <= needed * (1 + 1e-6)
+    assert account.regret(needed * 1.001, direction="add") == 0.0 < account.regret(needed * 1.001)
+    assert direction_bounds(account, "add")[0].pure_epsilon == pytest.approx(np.log(0.55 / 0.4))
 
 
 def test_extremes():

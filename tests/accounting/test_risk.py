@@ -9,6 +9,7 @@ from scipy import integrate
 from scipy.stats import laplace, norm
 
 import privsample as ps
+from privsample.accounting import risk
 from privsample.accounting.curves.power import least_errors
 from privsample.accounting.engine.directions import DirectionCurve, direction_bounds
 from privsample.errors import RelationMismatch, UnreachableTarget
@@ -161,6 +162,45 @@ def test_risk_holds_for_secrets_that_are_not_equally_likely():
     assert success > account.risk(weights.min())
 
 
+def test_the_best_attack_on_secrets_stays_below_the_risk_and_broken_copies_do_not(monkeypatch):
+    """All attacks on a secret that the release tells with some probability, and replaces by a random one otherwise."""
+
+    def exceeds(seed, baseline=lambda weights, _: weights.max()):
+        """Whether the success of the best attack is more than the risk at the success of the best one without."""
+        rng = np.random.default_rng(seed)
+        count, told = rng.integers(2, 7), rng.uniform(0.2, 0.8)
+        weights, without = rng.dirichlet(np.full(count, 50.0)), rng.dirichlet(np.full(count, 50.0))
+        outputs = told * np.eye(count) + (1 - told) * without  # one row for each secret
+        account = ps.PairAccountant(p=outputs, q=np.tile(without, (count, 1)))
+        success = (weights[:, None] * outputs).max(axis=0).sum()
+        return success > account.risk(baseline(weights, without), direction="remove") * (1 + 1e-12)
+
+    assert not any(map(exceeds, range(30)))
+    own = risk._curves
+    with monkeypatch.context() as broken:  # the other order of the neighbours
+        broken.setattr(risk, "_curves", lambda *given: tuple(curve.reverse for curve in own(*given)))
+        assert any(map(exceeds, range(30)))
+    # Jensen's inequality in the wrong direction: the geometric mean of the baselines of the secrets
+    assert any(exceeds(seed, lambda weights, without: np.exp(weights @ np.log(without))) for seed in range(30))
+
+
+def test_a_corner_beside_a_node_does_not_end_the_search():
+    # the type II error is linear next to the first epsilons
+    p = np.array([0.0001320339756479886, 0.9998679290274675, 8.341037790691023e-14, 3.699680121837636e-08])
+    q = np.array([6.08235884146282e-08, 9.388955913537752e-09, 5.827022757182631e-09, 0.9999999239604329])
+    rates = np.geomspace(1e-8, 1e-4, 40)
+    with mp.workdps(50):
+        order = np.argsort(-q / p)
+        false, true = (np.append(0.0, np.cumsum([mp.mpf(float(y)) for y in one[order]])) for one in (p, q))
+        ends = [int(np.searchsorted(false.astype(float), a)) for a in rates]
+        exact = [
+            float(1 - true[k - 1] - (true[k] - true[k - 1]) * (a - false[k - 1]) / (false[k] - false[k - 1]))
+            for k, a in zip(ends, rates, strict=True)
+        ]
+    found = ps.PairAccountant(p=p, q=q).tradeoff(rates, direction="add")
+    assert found == pytest.approx(exact, rel=1e-6, abs=1e-12)
+
+
 def test_small_rates_pure_ends_and_values_without_a_limit():
     assert LAPLACE.power([0.0, 1e-200]) == pytest.approx([0.0, np.e * 1e-200], rel=1e-12)
     assert LAPLACE.tradeoff([0.0, 1.0]).tolist() == [1.0, 0.0]
@@ -200,6 +240,18 @@ def test_compositions_on_a_grid_need_few_grids():
     least = (account.delta(epsilons) + np.exp(epsilons) * 0.01).min()
     assert powers[0] <= least * (1 + 1e-8) <= powers[0] * 1.001
     assert account.power(0.01) == account.power([0.01])[0] == pytest.approx(powers[0], rel=1e-7)
+
+
+def test_a_search_that_ends_early_is_a_bound(monkeypatch):
+    monkeypatch.setattr("privsample.accounting.curves.power._ROUNDS", 1)
+    account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
+    assert norm.cdf(norm.ppf(0.01) + 1) < account.power(0.01) < 0.12
+
+
+def test_without_false_positives_a_composition_on_a_grid_shows_its_infinity_mass():
+    account = 5 * ps.ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-12) + 2 * LAPLACE
+    assert account.power([0.0, 1e-300]) == pytest.approx(account.infinity_mass, rel=1e-9)
+    assert account.power(0.0) == account.delta(1e300) == account.delta(1e9)
 
 
 def test_what_cannot_be_asked():

@@ -169,3 +169,31 @@ def test_a_delta_of_one_in_n_is_warned_of_in_one_line(run):
         (line,) = [line for line in ran.err.splitlines() if "warning" in line]
         assert line.startswith("privsample: warning: delta = 0.02 is at least 1/n for n = 100")
     assert "warning" not in run(*mechanism, "--epsilon", 1, "--delta", 0.001).err
+
+
+def test_an_account_within_a_risk(run):
+    words = ["account", "--n", 500, *BETA, *DIFFUSED, "--risk", 0.02, "--baseline", 0.01]
+    made = decode(run(*words, "--json").json["mechanism"])
+    assert 0.0199 < made.accountant.risk(0.01) <= 0.02
+    assert "success 0.02 of an attack with baseline 0.01" in run(*words).out
+    alone = run(*words[:-2])
+    assert alone.code == 2
+    assert "give both --risk and --baseline" in alone.err
+    wrong = run(*words[:-2], "--baseline", 0.5)
+    assert wrong.code == 2
+    assert "success must lie between baseline = 0.5 and 1" in wrong.err
+
+
+def test_an_account_within_a_mu_and_its_regret(run):
+    words = ["account", "--n", 500, *BETA, "--mechanism", "noisy", "--mu", 0.5]
+    ran = run(*words, "--regret", 1e-6, "--json")
+    assert ran.code == 0
+    account = decode(ran.json["mechanism"]).accountant
+    rows = ran.json["gdp"]["values"]
+    assert rows == [{"regret": regret, "mu": account.mu(regret)} for regret in (0.0, 1e-6)]
+    assert rows[1]["mu"] < rows[0]["mu"] <= 0.5
+    assert [row["regret"] for row in run(*words, "--json").json["gdp"]["values"]] == [0.0]
+    assert "mu, at least" in run(*words, "--regret", 1e-6).out
+    wrong = run(*words, "--regret", 1)
+    assert wrong.code == 2
+    assert "regret must lie in [0, 1)" in wrong.err

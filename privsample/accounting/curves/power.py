@@ -16,6 +16,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _NEGLIGIBLE = 1e-30  # gap that is left in any case
 _ROUNDS, _FARTHEST = 80, 700.0  # e^700 is finite
 _WIDE, _MARGIN = 0.7, 0.15  # width of an interval that is wide, and the part at each end in which no epsilon is tried
+_LEAST_MARGIN = 1e-3  # the same part of an interval that is not wide
 _NARROW = 1e-10  # relative width of an interval that is not divided further
 _SPREAD = 0.25  # distance of the first epsilons of a rate, in units of the scale
 _LANES = 512  # rates that are optimized together
@@ -209,9 +210,9 @@ class _Lanes:
             crossed = (before < after) & (to_right > 0.0) & (to_right < x[right] - x[left]) & np.isfinite(x[right])
             inside = e[left] + np.log1p(to_right / x[left])
             width = e[right] - e[left]
-            inside = np.where(
-                width > _WIDE, np.clip(inside, e[left] + _MARGIN * width, e[right] - _MARGIN * width), inside
-            )
+            # A chord over two nearly equal epsilons would be lost in rounding errors, and with it the lower bounds.
+            margin = np.where(width > _WIDE, _MARGIN, _LEAST_MARGIN) * width
+            inside = np.clip(inside, e[left] + margin, e[right] - margin)
             # Between x = 0 and the first epsilon there is no end from which an interval could be measured.
             first = np.isneginf(e[left])
             outward = np.maximum(2.0 * e[right] - self.scale, self.lowest)

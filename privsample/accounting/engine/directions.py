@@ -42,10 +42,8 @@ class DirectionCurve(Memo):
     @property
     def pure_epsilon(self) -> float:
         """Epsilon in nats from which the curve is 0; +inf if there is none, as with an infinity mass."""
-        if self.bounds.infinity_mass > 0.0:
-            return np.inf
         own = max((pair.max_divergence for pair in self.bounds.pairs), default=np.inf)
-        return min(self.bounds.pure_epsilon, own)
+        return own if self.bounds.infinity_mass > 0.0 else min(self.bounds.pure_epsilon, own)
 
     @cached
     def reverse(self) -> "DirectionCurve":

@@ -64,9 +64,12 @@ class UpperCurve:
         mu = float(mu_at(curve.epsilon[:1], curve.log_delta[:1])[0])
         return curve.with_nodes(_first_nodes(mu, np.inf), _none) if 0.0 < mu < np.inf else curve
 
-    def least_mu(self, regret: float) -> float:
-        """The largest mu that `sharp` needs at a node, a lower bound on the result of a search."""
-        return float(mu_at(self.epsilon, np.where(self.is_sharp, self.excess(regret), -np.inf)).max())
+    def least_mu(self, regret: float, low: float = 0.0) -> float:
+        """The largest mu that `sharp` needs at a node, at least `low`: a lower bound on the result of a search."""
+        excess, more = self.excess(regret), self.is_sharp
+        if 0.0 < low < np.inf:
+            more = more & (excess > gaussian_log_delta(low, self.epsilon))
+        return float(mu_at(self.epsilon[more], excess[more]).max(initial=low))
 
     def with_nodes(self, epsilon: FloatArray, enough: Curve) -> "UpperCurve":
         """Further nodes: by `rough` where that is at most `enough`, a function of epsilon, and otherwise by `sharp`."""
@@ -164,15 +167,14 @@ def least_mu(curve: UpperCurve, *, tail: LossTail, regret: float = 0.0) -> float
     accuracy = ACCURACY
     for _ in range(_TRIALS):
         mu = max(low, known) * (1.0 + accuracy)
+        if regret == 0.0 < mu < np.inf:
+            mu = _with_near_tail(mu, tail, reach)
         if not 0.0 < mu < min(tail.dominating_mu * (1.0 + ACCURACY), np.inf):
             return min(mu, tail.dominating_mu)
-        if regret == 0.0 and not tail.start(mu) <= mu * (reach + mu / 2):
-            accuracy *= 4.0  # a slightly larger mu has a nearer tail
-            continue
         found, curve = dominated(curve, mu, tail=tail, regret=regret)
         if found:
             return min(mu, tail.dominating_mu)
-        needed = curve.least_mu(regret)
+        needed = curve.least_mu(regret, low)
         if needed <= low or len(curve.epsilon) > curve.most_nodes:  # no node needs more: cells fail by rounding errors
             accuracy *= 4.0
         low = needed
@@ -200,6 +202,16 @@ def least_regret(curve: UpperCurve, mu: float, *, tail: LossTail) -> float:
         last = start if rest > goal else 0.0
         curve = curve.extended(mu, last, enough).split(np.flatnonzero(upper > goal + noise), enough)
     return bound
+
+
+def _with_near_tail(mu: float, tail: LossTail, reach: float) -> float:
+    """A mu at least as large whose tail starts within `reach` standard deviations; +inf if no finite one is found."""
+    raised, excess = mu, ACCURACY
+    while not tail.start(raised) <= raised * (reach + raised / 2):
+        if not excess < _FAR:
+            return np.inf
+        raised, excess = mu * (1.0 + excess), 4.0 * excess
+    return raised
 
 
 def _none(epsilon: FloatArray) -> FloatArray:

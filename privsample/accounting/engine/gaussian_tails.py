@@ -87,10 +87,10 @@ class LossTail:
 
     @classmethod
     def of(cls, bounds: PrivacyBounds) -> Self:
-        """What the bounds of an account say of its loss; nothing if there is an infinity mass."""
-        if bounds.infinity_mass > 0.0:
-            return cls()
+        """What the bounds of an account say of its loss."""
         own = max((pair.max_divergence for pair in bounds.pairs), default=np.inf)  # that of one direction
+        if bounds.infinity_mass > 0.0:  # perhaps of the other direction only
+            return cls(shifted=((0.0, own),) if own < np.inf else ())
         parts = {gaussian_part(bounds), (0.0, min(own, bounds.pure_epsilon))}
         shifted = tuple(sorted(part for part in parts if part[1] < np.inf))
         return cls(shifted=shifted, zcdp=bounds.zcdp, pure_epsilon=bounds.pure_epsilon)

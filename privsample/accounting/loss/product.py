@@ -23,6 +23,7 @@ _MOST_CHOICES = 64  # largest number of products of alternatives that are kept s
 _CONTOUR, _GRID = 3e3, 6e4  # costs of one contour integral and of one grid of few releases
 _DISCRETIZED = 1300  # values of an expensive member's curve that one grid needs
 _PER_MEMBER, _PER_RELEASE, _LARGEST_GRID = 1.2e4, 600.0, 1e6  # cost of a typical grid, and of the largest
+_FARTHEST = 1e9  # the largest epsilon around which a grid is built
 LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
 
 
@@ -237,7 +238,8 @@ class ProductPair(LossPair):
 
     def _on_grid(self, epsilon: FloatArray) -> FloatArray:
         """Log delta at each epsilon >= 0 on grids; one grid serves all epsilons within its valid radius."""
-        result = np.full(len(epsilon), np.nan)
+        # The curve decreases, and a grid around a farther centre would lose its digits.
+        result, epsilon = np.full(len(epsilon), np.nan), np.minimum(epsilon, _FARTHEST)
         while (left := np.isnan(result) & (epsilon < self.max_divergence)).any():
             centre = float(epsilon[left].min())
             made = grid.compose_at_epsilon(self.members, centre)

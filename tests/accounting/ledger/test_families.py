@@ -22,6 +22,7 @@ from privsample import (
     LaplaceMechanism,
     PairAccountant,
     PoissonSampling,
+    Risk,
     SubsampledAccountant,
     ZCDPAccountant,
 )
@@ -327,6 +328,7 @@ def test_copies_beside_infinity_masses_and_shares():
         ({"budget": GDP(1), "approximate_share": 0.1}, ValueError, "omit them"),
         ({"budget": BUDGET, "family": "laplace"}, ValueError, "'gaussian' or an accountant, got 'laplace'"),
         ({"budget": BUDGET, "family": 3.0}, TypeError, "got float"),
+        ({"budget": Risk(0.01, 0.02)}, TypeError, "budget must be DP, ZCDP, RDP or GDP, got Risk"),
         ({"budget": BUDGET, "family": LaplaceMechanism(sensitivity=1, scale=2)}, TypeError, "got LaplaceMechanism"),
         ({"budget": BUDGET, "family": ZCDPAccountant(rho=1e-3)}, ValueError, "one dominating pair"),
         ({"budget": filter_of(GDP(1.0)).share(filter_of(GDP(1.0)).zero, 1).description}, TypeError, "budget must be"),
