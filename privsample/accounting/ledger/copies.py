@@ -30,6 +30,7 @@ from privsample.errors import UnreachableTarget
 _MOST_COPIES = 10**9  # largest number of copies whose composition is computed
 _MOST_TRIALS = 10**7  # largest number of copies that a vote is computed for
 _NEAR_ONE = 1.01  # order at which the Rényi divergence is nearly the mean loss
+_LEAST_CHANCE = 1e-290
 _SAFE = 1e-6  # relative margin of the total variation distance, far above the rounding of the curves
 
 
@@ -184,11 +185,12 @@ def _votes(epsilon: float, response: float) -> float:
         return math.inf
     if response >= epsilon:
         return 1
-    right = 1.0 / (1.0 + math.exp(-response))
+    mistaken = math.exp(-response) / (1.0 + math.exp(-response))
 
     def enough(half: int) -> bool:
-        wrong, good = stats.binom.logcdf(half, 2 * half + 1, right), stats.binom.logsf(half, 2 * half + 1, right)
-        return bool((good - wrong) * (1.0 - 1e-9) >= epsilon)
+        chance = float(stats.binom.sf(half, 2 * half + 1, mistaken))
+        wrong = math.log(max(chance, _LEAST_CHANCE))  # smaller ones underflow, and are rounded up
+        return bool((math.log1p(-chance) - wrong) * (1.0 - 1e-9) >= epsilon)
 
     half = largest_count(lambda count: count <= _MOST_TRIALS and not enough(count)) + 1
     return 2 * half + 1 if half <= _MOST_TRIALS else math.inf

@@ -100,29 +100,45 @@ class GaussianFilter(ApproximateFilter):
                 added = added + self.cost(total + added, member, count * times)
             return added
         mass = UP.multiply(Decimal(times), decimal_of(account.infinity_mass, self.set_aside))
-        loss = max([self._added(total.loss, pair, times) for pair in _pairs(account)], default=Decimal(0))
+        loss = self._added(total.loss, _pairs(account), times)
         if not (UP.add(total.loss, loss) <= self._square or is_gaussian(account)):
             loss = min(loss, UP.multiply(Decimal(times), self._own_square(account)))
         return PrivacyCost(loss=loss, renyi=np.empty(0), infinity_mass=mass)
 
-    def _added(self, used: Decimal, pair: LossPair | None, times: int) -> Decimal:
-        """The square that `times` releases of a pair add to a used square."""
-        match pair:
-            case FailurePair(base=base):
-                return self._added(used, base, times)
-            case GaussianPair(mu=mu):
-                return UP.multiply(Decimal(times), self._part(mu))
-            case None:
-                return INFINITE
+    def _added(self, used: Decimal, pairs: tuple[LossPair | None, ...], times: int) -> Decimal:
+        """The square that `times` releases add to a used square.
+
+        Each release may have another worst pair, so the largest charge is taken release by release.
+        """
+        bases = [pair.base if isinstance(pair, FailurePair) else pair for pair in pairs]
+        if all(isinstance(pair, GaussianPair) for pair in bases):
+            return UP.multiply(Decimal(times), self._added_by_one(used, pairs))
         if times > _MOST_RESIDUES:
             return INFINITE
         found = used
         for _ in range(times):
-            left = residue_after(pair, self._mu_after(found))
-            if left is None:
+            found = UP.add(found, self._added_by_one(found, pairs))
+        return UP.subtract(found, used) if found.is_finite() else INFINITE
+
+    def _added_by_one(self, used: Decimal, pairs: tuple[LossPair | None, ...]) -> Decimal:
+        """The square that one release adds to a used square, for the worst of its pairs."""
+        if not used.is_finite():
+            return INFINITE
+        return max([self._added_by_pair(used, pair) for pair in pairs], default=Decimal(0))
+
+    def _added_by_pair(self, used: Decimal, pair: LossPair | None) -> Decimal:
+        """The square that one release of a pair adds to a used square."""
+        match pair:
+            case FailurePair(base=base):
+                return self._added_by_pair(used, base)
+            case GaussianPair(mu=mu):
+                return self._part(mu)
+            case None:
                 return INFINITE
-            found = UP.subtract(self._square, decimal(left * left * (1.0 - _EQUAL)))
-        return UP.subtract(found, used)
+        left = residue_after(pair, self._mu_after(used))
+        if left is None:
+            return INFINITE
+        return UP.subtract(UP.subtract(self._square, decimal(left * left * (1.0 - _EQUAL))), used)
 
     def _own_square(self, account: Accountant) -> Decimal:
         """The square of the account's own certified mu."""

@@ -49,7 +49,9 @@ class LossMasses:
         shifted, half = middle[:, None] - self.loss, ((high - low) / 2)[:, None]
         log_delta = GaussianPair(mu=mu).log_delta(shifted)
         slope = -np.exp(np.minimum(shifted + special.log_ndtr(-shifted / mu - mu / 2) - log_delta, 700.0))
-        top = self.log_p + log_delta + 1e-13 * half * (1.0 + np.abs(slope))  # rounding errors of the slopes
+        top = (
+            self.log_p + log_delta + half * (1e-13 + _relative_error(mu, shifted) * np.abs(slope))
+        )  # rounding errors of the slopes
         return _log_sum(top - half * slope), _log_sum(top + half * slope)
 
 
@@ -135,6 +137,12 @@ def _log_delta_below(mu: float, epsilon: FloatArray) -> FloatArray:
     above, scaled = gaussian_log_delta(mu, epsilon), epsilon / mu
     margin = 2e-15 * (1.0 + (scaled + mu / 2) * (1.0 + np.abs(scaled - mu / 2))) - 4e-15 * above
     return above - 2.0 * margin
+
+
+def _relative_error(mu: float, epsilon: FloatArray) -> FloatArray:
+    """Bound on the relative error of the slope of log delta, which grows with the size of the exponents."""
+    scaled = np.abs(epsilon) / mu
+    return np.asarray(1e-13 + 1e-14 * (1.0 + scaled + mu) ** 2)
 
 
 def _log_sum(terms: FloatArray) -> FloatArray:

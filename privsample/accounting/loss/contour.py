@@ -117,8 +117,9 @@ def _log_mgf_with_error(members: Members, t: ComplexArray) -> tuple[ComplexArray
         if isinstance(pair, SmoothRows):
             total = total + times * pair.log_mgf(t)
         else:
-            value, bound = pair.log_mgf_with_error(t.ravel())
-            total, error = total + times * value.reshape(t.shape), error + times * bound.reshape(t.shape)
+            found = [pair.log_mgf_with_error(row) for row in t]  # a limit on nodes must not depend on the other rows
+            value, bound = (np.array(part).reshape(t.shape) for part in zip(*found, strict=True))
+            total, error = total + times * value, error + times * bound
     return total, error
 
 

@@ -28,16 +28,18 @@ from privsample import (
 )
 from privsample.accounting.ledger import copies
 from privsample.accounting.ledger import residue as residues
-from privsample.accounting.ledger.copies import CopiesFilter, copies_bound, copies_in
+from privsample.accounting.ledger.copies import CopiesFilter, _votes, copies_bound, copies_in
 from privsample.accounting.ledger.filters import CurveFilter, SumFilter, largest_count
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.largest_mu import largest_mu
 from privsample.accounting.ledger.residue import loss_masses, residue
 from privsample.accounting.ledger.rules import filter_of
+from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.failure import FailurePair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import binary_pair
+from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
 from privsample.errors import NumericalFailure, UnreachableTarget
 from tests.accounting.ledger.adversary import best_attack
 from tests.accounting.ledger.shared import pure
@@ -202,7 +204,7 @@ def test_what_a_gaussian_ledger_charges():
     assert not found.fits(3 * found.charge(failing))
     assert math.isinf(found.spent(3 * found.charge(failing)))
     failure = FailurePair(base=GaussianPair(mu=0.05), mass=1e-9)
-    assert found._added(Decimal(0), failure, 1) == found.charge(NOISY).loss
+    assert found._added(Decimal(0), (failure,), 1) == found.charge(NOISY).loss
     revealing = PairAccountant(p=[0.5, 0.5, 0.0], q=[0.5, 0.0, 0.5])
     assert not found.fits(found.charge(revealing))
     assert found.cost(found.zero, pure(1e-3), 101).loss == 101 * found._own_square(pure(1e-3))
@@ -354,3 +356,20 @@ def test_every_filter_names_its_rule():
     assert isinstance(filter_of(GDP(1)), GaussianFilter)
     assert isinstance(filter_of(BUDGET, family=LAPLACE), CopiesFilter)
     assert filter_of(BUDGET, family=LAPLACE, copies=3).copies == 3
+
+
+@pytest.mark.parametrize(("epsilon", "response"), [(50.0, 40.0), (70.0, 40.0), (3.0, 0.5)])
+def test_votes_with_tiny_chances_of_error_are_not_rounded_down(epsilon, response):
+    votes = _votes(epsilon, response)
+    assert votes * response >= epsilon
+
+
+def test_votes_beyond_the_least_float_are_not_claimed():
+    assert _votes(800.0, 40.0) == math.inf
+
+
+def test_values_of_a_sampled_composition_do_not_depend_on_the_others_in_the_call():
+    pair, epsilon = PoissonGaussianPair(mu=1 / 0.79, rate=0.001, removed=True), np.linspace(0.5, 2, 13)
+    together = summed_log_deltas([(pair, 1000)], np.full(13, np.inf), epsilon)
+    alone = [summed_log_deltas([(pair, 1000)], np.array([np.inf]), epsilon[[place]])[0] for place in (0, 6, 12)]
+    assert together[[0, 6, 12]] == pytest.approx(alone, rel=1e-10)
