@@ -40,6 +40,7 @@ from privsample import (
     RecordSensitivity,
     ReplaceOne,
     SGDAccountant,
+    ShuffledAccountant,
     StatisticsAccountant,
     SubsampledAccountant,
     TemperedAccountant,
@@ -200,6 +201,13 @@ def descents():
     )
 
 
+def shuffled(relation):
+    """Shuffled answers of a few persons, or of any answers with a pure guarantee."""
+    at = {"relation": st.just(relation)}
+    answers = st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 3), **at)
+    return st.builds(ShuffledAccountant, base=answers | st.builds(PureAccountant, stated_epsilon=positive(), **at))
+
+
 def accounts(relation, *, failing=True):
     """Accounts of one mechanism under this relation."""
     at = {"relation": st.just(relation)}
@@ -217,7 +225,7 @@ def accounts(relation, *, failing=True):
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
         )
     if isinstance(relation, ReplaceOne):
-        kinds += [posteriors(), regressions(), tempered(), descents()]
+        kinds += [posteriors(), regressions(), tempered(), descents(), shuffled(relation)]
     return st.one_of(kinds)
 
 

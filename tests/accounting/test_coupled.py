@@ -9,6 +9,7 @@ import pytest
 import privsample as ps
 from privsample.accounting.subsampling.coupled import CoupledPair
 from privsample.distributions.own_schemes import merged_couplings
+from privsample.errors import NotCertified
 from tests.accounting.sampled import EPSILONS
 from tests.accounting.test_subsampling import hockey
 
@@ -155,6 +156,20 @@ def test_many_worst_cases_have_the_bound_of_the_larger_tails():
     base = ps.LaplaceAccountant(sensitivity=1, scale=1, relation=TWO)
     both, one = (ps.SubsampledAccountant(base=base, scheme=each) for each in (MANY, OneCoupling(table=MANY)))
     assert both.delta(ABOVE) == pytest.approx(one.delta(ABOVE), rel=1e-12)
+
+
+def test_certificates_state_the_larger_tails():
+    """The bound with one coupling is certified, for one release and for several; a claim below it is refused."""
+    base = ps.LaplaceAccountant(sensitivity=1, scale=1, relation=TWO)
+    for times in (1, 2):
+        both, one = (times * ps.SubsampledAccountant(base=base, scheme=s) for s in (FEW, OneCoupling(table=FEW)))
+        looser = one.epsilon(1e-3) * 1.001
+        ((_, delta),) = both.certificate(epsilon=looser, delta=1e-3).verify()
+        assert delta <= 1e-3
+        with pytest.raises(NotCertified, match="claim a larger epsilon or delta"):
+            both.certificate(epsilon=both.epsilon(1e-3), delta=1e-3)
+    (pair,) = ps.SubsampledAccountant(base=base, scheme=FEW).bounds.pairs
+    assert pair.certified_pair()["kind"] == "maximum"
 
 
 def test_wrong_couplings():

@@ -8,17 +8,19 @@ from privsample._checks import positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
-from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.bounds import PrivacyBounds, View
 from privsample.accounting.loss.alternatives import one_of_pairs
 from privsample.accounting.loss.codes import code_distributions_of
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.accounting.shuffling.blanket import blanket_pair
 from privsample.accounting.shuffling.datasets import exact_pair
+from privsample.accounting.shuffling.two_outcomes import TwoOutcomePair
 from privsample.errors import RelationMismatch
 from privsample.relations import Relation, ReplaceOne
 
 _ULP = float(np.finfo(np.float64).eps)
+_MOST_PERSONS = 1000  # largest number of persons for all datasets of responses with two outcomes
 _MOST_PAIRS = 16  # more pairs of records are replaced by a pair for all responses with the same pure guarantee
 
 
@@ -30,6 +32,7 @@ class ShuffledAccountant(Accountant):
 
     - If the account of the base knows the distributions of a response (`RandomizedResponseAccountant`, or a
       `KernelAccountant` of it) and there are few datasets, the account is exact: all datasets are enumerated.
+    - For two outcomes and up to 1000 persons the privacy curve is exact: the number of ones has a closed recurrence.
     - Otherwise each of the other persons' responses is decomposed into a part that does not depend on the record, the
       blanket, and the rest, which is revealed. The account is the exact one of this decomposition.
     - For any other base with a pure guarantee, the account is that of the worst response with this guarantee.
@@ -57,7 +60,7 @@ class ShuffledAccountant(Accountant):
     Source: Balle, Bell, Gascón and Nissim 2019, Lemma 5.3 (blanket); Feldman, McMillan and Talwar 2023 (any response
     with a pure guarantee); docs/notes/shuffling.md.
 
-    Kind: exact for few datasets, otherwise upper bound.
+    Kind: exact for few datasets, exact privacy curve for two outcomes of up to 1000 persons, otherwise upper bound.
 
     Examples
     --------
@@ -112,6 +115,10 @@ class ShuffledAccountant(Accountant):
         exact = self._exact_pair
         if exact is not None:
             return PrivacyBounds.from_pairs([exact], pure_epsilon=pure, exact=self.base.bounds.exact)
+        counted = self._counted
+        if counted is not None:
+            whole = self.base.bounds.exact - {"rdp"} if counted.n == self.n else frozenset[View]()
+            return PrivacyBounds.from_pairs([counted], pure_epsilon=pure, exact=whole)
         return PrivacyBounds.from_pairs([one_of_pairs(self._decomposed)], pure_epsilon=pure, exact=frozenset())
 
     @cached
@@ -119,6 +126,25 @@ class ShuffledAccountant(Accountant):
         assert self.n is not None
         known = code_distributions_of(self.base)
         return None if known is None else exact_pair(known, self.n)
+
+    @cached
+    def _counted(self) -> TwoOutcomePair | None:
+        """The pair for two outcomes: exact for few persons, and for fewer persons where the decomposition is larger."""
+        assert self.n is not None
+        known = code_distributions_of(self.base)
+        if known is None or known.distributions.shape[1] != 2:
+            return None
+        ones = known.distributions[:, 1]
+        high, low = float(ones.max()), float(ones.min())
+        if not 0.0 < low < high < 1.0:
+            return None
+        largest = max(
+            1.0 / (one * (1.0 - one)) for one in (high, low)
+        )  # variances of the loss, times n, up to a factor
+        ratio = (1.0 / low + 1.0 / (1.0 - high)) / largest
+        return (
+            None if self.n > ratio * _MOST_PERSONS else TwoOutcomePair(high=high, low=low, n=min(self.n, _MOST_PERSONS))
+        )
 
     @property
     def _decomposed(self) -> tuple[LossPair, ...]:

@@ -7,9 +7,10 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
+from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims
 from privsample.accounting.loss.pair import LossPair, delta_below_zero
 from privsample.accounting.subsampling.chorded import ChordedPair
-from privsample.accounting.subsampling.pairs import amplified, inner_epsilon
+from privsample.accounting.subsampling.pairs import amplified, inner_epsilon, mixture_pair, replaced_record_pair
 
 _ULP = float(np.finfo(np.float64).eps)
 
@@ -53,9 +54,12 @@ class CoupledPair(ChordedPair):
 
     One case need not bound both orders of two neighbours; all of them together do. A bound need not be convex in
     e^epsilon, and is replaced by its lower convex hull where that matters. Kind: upper bound.
+
+    `merged` are the larger bounds with one coupling, whose terms have no factor: certificates have a notation for them.
     """
 
     cases: tuple[tuple[CoupledTerm, ...], ...]
+    merged: tuple[tuple[CoupledTerm, ...], ...]
 
     @property
     def _terms(self) -> tuple[CoupledTerm, ...]:
@@ -80,6 +84,22 @@ class CoupledPair(ChordedPair):
     def from_table(self) -> bool:
         """True if a base is tabulated."""
         return any(term.base.from_table for term in self._terms)
+
+    def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
+        """The merged bounds, each of which is about one order of two datasets and its own reverse."""
+        del claims
+        return tuple(((1, pair),) for pair in self.certified_pair()["pairs"])
+
+    def certified_pair(self) -> CertifiedPair:
+        """The maximum of the merged bounds."""
+        once = np.zeros(1)
+        found = [
+            mixture_pair(
+                [(replaced_record_pair(t.base, np.array([t.rate]), once), t.log_weight) for t in case]
+            ).certified_pair()
+            for case in self.merged
+        ]
+        return {"kind": "maximum", "pairs": found}
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The largest Rényi curve of the bases."""

@@ -153,7 +153,9 @@ class SubsampledAccountant(Accountant):
         """
         coupled = isinstance(self.scheme, CoupledScheme) and len(self._alternatives) > 1
         if not self._nested and (coupled or any(part.coupling for parts in self._alternatives for part in parts)):
-            return ((CoupledPair(cases=tuple(self._terms(parts) for parts in self._alternatives)),),)
+            merged = dict.fromkeys(merged_couplings(parts) for parts in self._alternatives)
+            cases, larger = (tuple(map(self._terms, each)) for each in (self._alternatives, merged))
+            return ((CoupledPair(cases=cases, merged=larger),),)
         found = [self._pairs(parts) for parts in self._alternatives]
         return tuple(tuple(dict.fromkeys(pairs)) for pairs in zip(*found, strict=True))
 
