@@ -288,7 +288,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     if kinds := _kinds(ledger):
         facts.append(("fits still", "; ".join(f"{count} x {name}" for name, count in kinds)))
     facts.append(("rule", ledger.rule))
-    if "set_aside" in made:
+    if "set_aside" in made and made["set_aside"]["delta"]:
         aside = made["set_aside"]
         facts.append(("reserved delta", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} remains"))
     if not made["within_budget"]:
