@@ -114,7 +114,9 @@ def risk_in_words(account: Accountant) -> str:
 def has_risk(account: Accountant) -> bool:
     """Whether neighbours differ in one record, and the risk of an attack on it is quick to compute."""
     relation = account.relation
-    return isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and has_quick_curve(account, _MOST_COST)
+    return (
+        isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and has_quick_curve(account, _MOST_COST)
+    )
 
 
 def _factor(account: Accountant, delta: float) -> str:

@@ -176,7 +176,9 @@ file."""
 def _add_spend(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     group = parser.add_argument_group("the guarantee (one of four)")
-    group.add_argument("--pure", "--epsilon", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP")
+    group.add_argument(
+        "--pure", "--epsilon", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP"
+    )
     group.add_argument("--delta", type=number, metavar="D", help="the delta for --pure")
     group.add_argument("--failure", dest="delta", type=number, help=SUPPRESS)  # former name of --delta
     group.add_argument("--zcdp", "--rho", type=number, metavar="RHO", help="rho-zCDP")
