@@ -97,6 +97,11 @@ def is_quick(account: "Accountant", limit: float = _QUICK) -> bool:
         return False
 
 
+def has_quick_curve(account: "Accountant", limit: float = _QUICK) -> bool:
+    """Whether the privacy curve costs at most `limit`, whatever the Rényi curve costs."""
+    return all(has_quick_curve(inner) for inner in _accounts_in(account)) and account.bounds.curve_cost <= limit
+
+
 def _has_quick_bounds(account: "Accountant") -> bool:
     """Whether the bounds are quick to make: those of a selection tabulate the curve of its base, which may be slow."""
     return all(is_quick(inner) for inner in _accounts_in(account))

@@ -4,11 +4,11 @@ import numpy as np
 
 from privsample._checks import plural, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.display import is_quick, rounded_up, shown_epsilon
+from privsample.accounting.display import has_quick_curve, rounded_up, shown_epsilon
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 _BASELINE = 0.01  # "once in a hundred guesses"
-_MOST_COST = 3e5  # cost of a value of the privacy curve up to which the statement computes the risk
+_MOST_COST = 4e5  # cost of a value of the privacy curve up to which the statement computes the risk
 
 __all__ = [
     "has_risk",
@@ -114,7 +114,9 @@ def risk_in_words(account: Accountant) -> str:
 def has_risk(account: Accountant) -> bool:
     """Whether neighbours differ in one record, and the risk of an attack on it is quick to compute."""
     relation = account.relation
-    return isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and is_quick(account, _MOST_COST)
+    return (
+        isinstance(relation, (AddRemove, ReplaceOne)) and relation.members == 1 and has_quick_curve(account, _MOST_COST)
+    )
 
 
 def _factor(account: Accountant, delta: float) -> str:

@@ -243,7 +243,7 @@ class GDP(Target):
         if account.infinity_mass > 0.0:
             return f": with an infinity mass of {account.infinity_mass:g} no mu is finite"
         if np.isinf(account.mu()):
-            return ": no finite mu bounds the tail of its privacy loss, a target of kind RDP or DP may"
+            return ": no finite mu bounds the tail of its privacy loss; use a target of kind RDP or DP"
         return f": the least mu of this mechanism is {account.mu():.4g}{sampling_note(account)}"
 
     @property

@@ -64,7 +64,7 @@ def run(args: Namespace) -> int:
     if "gdp" in cost:
         console.table(
             "Gaussian differential privacy: delta(epsilon) exceeds the Gaussian curve of mu by at most the regret",
-            ("regret", "mu, at least"),
+            ("regret", "least mu"),
             [[f"{row['regret']:g}", round_up(row["mu"])] for row in cost["gdp"]["values"]],
             numbers=(0, 1),
         )

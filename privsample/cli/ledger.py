@@ -154,7 +154,10 @@ def _family(given: str | None) -> str | Accountant | None:
     if given is None or given == GAUSSIAN:
         return given
     if not Path(given).exists():
-        raise UsageProblem(f"--family must be `gaussian` or the file of a release or of an account, got {given}")
+        raise UsageProblem(
+            f"--family must be `gaussian` or the file of a release or of an account, got {given}; "
+            "`privsample account ... --json > FILE` writes the account of a mechanism"
+        )
     with build.usage_errors(), ledger_errors():
         return _read_account(Path(given))
 
@@ -173,11 +176,13 @@ file."""
 def _add_spend(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     group = parser.add_argument_group("the guarantee (one of four)")
-    group.add_argument("--pure", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP")
+    group.add_argument(
+        "--pure", "--epsilon", type=number, metavar="E", help="epsilon-DP; with --delta: (epsilon, delta)-DP"
+    )
     group.add_argument("--delta", type=number, metavar="D", help="the delta for --pure")
     group.add_argument("--failure", dest="delta", type=number, help=SUPPRESS)  # former name of --delta
-    group.add_argument("--zcdp", type=number, metavar="RHO", help="rho-zCDP")
-    group.add_argument("--gdp", type=number, metavar="MU", help="mu-Gaussian differential privacy")
+    group.add_argument("--zcdp", "--rho", type=number, metavar="RHO", help="rho-zCDP")
+    group.add_argument("--gdp", "--mu", type=number, metavar="MU", help="mu-Gaussian differential privacy")
     group.add_argument(
         "--account", metavar="JSON", help="a release (.json), or the output of `privsample account --json`"
     )
@@ -285,7 +290,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     if kinds := _kinds(ledger):
         facts.append(("fits still", "; ".join(f"{count} x {name}" for name, count in kinds)))
     facts.append(("rule", ledger.rule))
-    if "set_aside" in made:
+    if "set_aside" in made and made["set_aside"]["delta"]:
         aside = made["set_aside"]
         facts.append(("reserved delta", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} remains"))
     if not made["within_budget"]:

@@ -58,3 +58,9 @@ def test_a_calibrated_mechanism_shows_its_target():
 def test_assumptions_are_known_ones(cls, wrong):
     with pytest.raises(TypeError, match=r"assumptions must be a frozenset of Assumption's members, got"):
         cls(assumptions=wrong)
+
+
+def test_the_risk_of_an_allocated_epoch_is_said_in_words():
+    base = GaussianAccountant(sensitivity=1, noise_std=1)
+    epoch = ps.SubsampledAccountant(base=base, scheme=ps.RandomAllocation(steps=100))  # its Rényi curve is expensive
+    assert "is right at most 1.45 times in a hundred with it" in privacy_statement(epoch)

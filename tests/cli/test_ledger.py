@@ -225,7 +225,7 @@ def test_a_budget_that_gaussian_releases_fill(run):
     shown = run("ledger", "show", "family").out
     assert "1 x GaussianAccountant" in shown
     assert "Squares of mu" in shown
-    refused = run("ledger", "spend", "family", "--gdp", 0.3)
+    refused = run("ledger", "spend", "family", "--mu", 0.3)
     assert refused.code == 2
     assert "privsample ledger show family" in refused.err
     assert "ledger.share" not in refused.err

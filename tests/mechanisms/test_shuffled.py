@@ -97,3 +97,9 @@ def test_neighbours_are_those_of_the_account(rng):
 def test_wrong_fields(fields, error, message):
     with pytest.raises(error, match=message):
         ps.Shuffled(**({"base": PERSON, "n": 5} | fields))
+
+
+def test_frequencies_are_those_of_a_release():
+    person = ps.RandomizedResponse(log_odds=2.0, categories=4, relation=ps.ReplaceOne(n=1))
+    with pytest.raises(TypeError, match="release must be a Release of this mechanism, got int"):
+        ps.Shuffled(base=person, n=10).frequencies(5)

@@ -359,8 +359,8 @@ def test_no_file_is_left_where_no_batch_was_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"state": "x"}, ValueError, "state need sequential=True"),
-        ({"progress": True}, ValueError, "progress need sequential=True"),
+        ({"state": "x"}, ValueError, "state needs sequential=True"),
+        ({"progress": True}, ValueError, "progress needs sequential=True"),
         ({"sequential": 1}, TypeError, "sequential must be True or False"),
         ({"sequential": True, "view": "time"}, ValueError, "has no sequential audit"),
         ({"sequential": True, "state": 3}, TypeError, "state must be a path or None"),

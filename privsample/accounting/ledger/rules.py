@@ -26,7 +26,10 @@ def filter_of(
     `copies` is the number of copies of a family that was computed before. Raises ValueError or TypeError.
     """
     if not isinstance(budget, (DP, ZCDP, RDP, GDP)):
-        raise TypeError(f"budget must be DP, ZCDP, RDP or GDP, got {type(budget).__name__}")
+        raise TypeError(
+            f"budget must be DP, ZCDP, RDP or GDP, got {type(budget).__name__}: no rule for adaptive choices is known "
+            "for other targets; calibrate a mechanism to it, and give the ledger the epsilon, delta or mu that it has"
+        )
     if family is None and not isinstance(budget, GDP):
         return filter_for(budget, approximate_share=approximate_share, weights=weights)
     if family is not None:

@@ -171,6 +171,8 @@ class Shuffled(Wrapper):
         return frequency_errors(self._distributions, self._shares(release), self.n)
 
     def _shares(self, release: Release) -> FloatArray:
+        if not isinstance(release, Release):
+            raise TypeError(f"release must be a Release of this mechanism, got {type(release).__name__}")
         return np.asarray(release["counts"].ravel() / self.n)
 
     @property

@@ -216,7 +216,8 @@ def _sequential_arguments(view: AuditView, sequential: bool, state: Any, progres
     """Check the arguments of sequential audits, and return the path of the file. Raises: TypeError, ValueError."""
     given = [name for name, item in (("state", state is not None), ("progress", progress is not False)) if item]
     if given and not sequential:
-        raise ValueError(f"{' and '.join(given)} need sequential=True: other audits make all draws at once")
+        verb = "needs" if len(given) == 1 else "need"
+        raise ValueError(f"{' and '.join(given)} {verb} sequential=True: other audits make all draws at once")
     if sequential and view == "time":
         raise ValueError(
             'view="time" has no sequential audit, because wall times cannot be drawn again: leave sequential out, or '
