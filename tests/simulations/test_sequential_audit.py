@@ -272,6 +272,7 @@ def test_batches_that_are_longer_than_the_past_still_choose_events(tmp_path, mon
     assert np.array_equal(chosen[2], chosen[-1])
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
 def test_a_killed_audit_continues_with_the_batches_that_were_written(tmp_path):
     options = {"samples": 600, "sequential": True, **OWN}
     whole = ps.audit(noisy, rng=np.random.default_rng(1), **options)
