@@ -22,7 +22,8 @@ def plot_bets(ax: "Axes | None", *, times: FloatArray, log_wealths: FloatArray, 
     ax.plot(np.append(0.0, times), np.append(0.0, log_wealths / np.log(10.0)), color=BLUE, label="wealth of all bets")
     ax.set(xlabel=_DRAWS, ylabel="log₁₀ wealth", title=plain(title))
     ax.set_xlim(left=0.0)
-    ax.legend(frameon=False)
+    ax.set_ylim(top=1.4 * max(refuted, float(log_wealths.max(initial=0.0)) / np.log(10.0)))  # room for the legend
+    ax.legend(frameon=False, loc="upper left")
     return ax
 
 

@@ -6,6 +6,7 @@ from threading import Lock
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special, stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -209,6 +210,58 @@ def test_default_scores_of_other_models(rng):
         ps.audit_one_run(lambda records, rng: 1, three, claim=claim, guesses=60)
 
 
+def test_scores_of_impossible_classes_and_of_huge_errors_are_numbers(rng):
+    """The difference of two infinite scores would be NaN, and the one training run would be lost."""
+
+    class Extreme:
+        def predict(self, rows):
+            return np.full(len(rows), 1e200)
+
+    class Sure(Extreme):
+        classes_ = np.arange(3)
+
+        def predict_proba(self, rows):
+            return np.tile([1.0, 0.0, 0.0], (len(rows), 1))
+
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    canaries, substitutes = (rows, 1 + np.arange(30) % 2), (rows, 2 - np.arange(30) % 2)
+    claim = ps.PureAccountant(stated_epsilon=1.0, relation=ps.ReplaceOne(n=30))
+    for result in (Extreme(), Sure()):
+        verdict = ps.audit_one_run(
+            lambda records, rng, result=result: result, canaries, substitutes=substitutes, claim=claim, guesses=30
+        )
+        assert 0 < verdict.right < 30, verdict.statement
+
+
+@pytest.mark.statistical
+def test_equal_scores_are_guessed_without_the_coins(rng, alpha):
+    plans = [ps.OneRunPlan.draw(claim=lambda e: 0.0, canaries=100, guesses=60, rng=rng) for _ in range(50)]
+    right = sum(plan.verdict(np.zeros(100)).right for plan in plans)
+    assert stats.binomtest(right, 50 * 60).pvalue > alpha
+
+
+def test_an_error_of_the_training_is_its_own_and_no_run_starts_twice():
+    tried = []
+
+    def train(records, rng):
+        tried.append(records)
+        raise ZeroDivisionError("of the training")
+
+    with pytest.raises(ZeroDivisionError, match="of the training"):
+        ps.audit_one_run(train, BITS, claim=lambda e: 0.0, guesses=20, score=read_bit)
+    assert len(tried) == 1
+
+
+@pytest.mark.parametrize("delta", [0.2, 1.0])
+def test_a_claim_that_allows_certain_failure_is_never_refuted(delta):
+    """With delta = 0.2 at every epsilon a run may reveal everything with probability 0.2."""
+    verdict = ps.OneRunVerdict(claim=lambda e: delta, canaries=50, guesses=50, right=50)
+    assert (verdict.outcome, verdict.critical, verdict.needed) == ("CONSISTENT", None, None)
+    one = ps.OneRunVerdict(claim=lambda e: 0.0, canaries=1, guesses=1, right=1, level=0.6)
+    assert one.critical == 1
+    assert one.p_value == pytest.approx(0.5, abs=1e-6)
+
+
 def test_too_few_guesses_are_warned_of_before_training():
     trained = []
     claim = ps.GaussianAccountant(sensitivity=1, noise_std=1)
@@ -311,6 +364,8 @@ def test_bad_arguments_are_named(changes, message):
         (max, {"score": None}, "score must be given for canaries without targets"),
         (max, {"score": 1}, "score must be a function"),
         (max, {"canaries": "abcd"}, "canaries must be a list"),
+        (max, {"canaries": {1: 2}}, "canaries must be a list of records, .*, got dict: write its records as a list"),
+        (max, {"canaries": pd.DataFrame({"a": range(4)})}, r"got DataFrame: pass its to_numpy\(\)"),
         (max, {"rng": 3}, "rng must be a numpy.random.Generator"),
         (max, {"progress": 1}, "progress must be True or False"),
         (lambda records, rng: 0, {"score": lambda r, c: "high"}, "the score of canary 0 must be a number"),
@@ -335,6 +390,8 @@ def test_other_bad_values_are_named():
         ps.critical_guesses(CLAIM, canaries=10**8, guesses=3)
     with pytest.raises(ValueError, match="included must be a list of True and False"):
         ps.OneRunPlan(claim=CLAIM, guesses=1, included=[2, 1])
+    with pytest.raises(ValueError, match="included must be a list of True and False"):
+        ps.OneRunPlan(claim=CLAIM, guesses=1, included=[[1], [1, 0]])
     plan = ps.OneRunPlan(claim=CLAIM, guesses=1, included=[1, 0])
     assert plan.included.dtype == bool
     with pytest.raises(ValueError, match=r"scores must have shape \(2,\), one for each canary, got \(3,\)"):

@@ -1,9 +1,13 @@
 """Sequential audits: true claims stand at every time, false ones fall, and an interruption changes nothing."""
 
 import itertools
+import os
+import signal
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 
 import joblib
 import numpy as np
@@ -12,6 +16,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.simulations.audit.betting import SCALES, SIZES, Wealth, log_factors
+from privsample.simulations.audit.betting_events import fit_events
 from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.sequential_identity import _subject
 
@@ -26,6 +31,19 @@ def noisy(data, rng):
 
 
 OWN = {"datasets": PAIR, "claim": LAPLACE.accountant}
+
+
+@dataclass
+class Noise:
+    """An object whose method is audited."""
+
+    scale: float
+
+    def draw(self, data, rng):
+        return data.sum() + rng.laplace(0.0, self.scale)
+
+    def twice(self, data, rng):
+        return 2.0 * data.sum() + rng.laplace(0.0, self.scale)
 
 
 class Interrupted(Exception):
@@ -233,6 +251,46 @@ def test_an_interrupted_audit_continues_as_if_it_had_not_been(case, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_batches_that_are_longer_than_the_past_still_choose_events(tmp_path, monkeypatch):
+    """Batches grow with the audit; the last part of the last one is kept, also after an interruption."""
+    for name, size in (("_PAST", 24), ("_LEAST_PAST", 24)):
+        monkeypatch.setattr(f"privsample.simulations.audit.sequential.{name}", size)
+    chosen = []
+
+    def fit(task, case, past, wealth):
+        chosen.append(np.concatenate(past, axis=1))
+        return fit_events(task, case, past, wealth)
+
+    monkeypatch.setattr("privsample.simulations.audit.sequential.fit_events", fit)
+    options = {"samples": 200, "sequential": True}
+    whole = ps.audit(LAPLACE, rng=np.random.default_rng(1), **options)
+    assert [len(past) for past in chosen] == [24, 24, 24]  # after 32, 64 and 128 pairs
+    options["state"] = tmp_path / "one.audit"
+    with pytest.raises(Interrupted):
+        ps.audit(LAPLACE, rng=np.random.default_rng(1), progress=interrupt(128), **options)
+    assert ps.audit(LAPLACE, **options) == whole
+    assert np.array_equal(chosen[2], chosen[-1])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
+def test_a_killed_audit_continues_with_the_batches_that_were_written(tmp_path):
+    options = {"samples": 600, "sequential": True, **OWN}
+    whole = ps.audit(noisy, rng=np.random.default_rng(1), **options)
+    options["state"] = tmp_path / "one.audit"
+
+    def kill(verdict):
+        if verdict.samples >= 300:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = get_context("fork").Process(
+        target=partial(ps.audit, noisy, rng=np.random.default_rng(1), progress=kill, **options)
+    )
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    assert ps.audit(noisy, **options) == whole
+
+
 def test_an_audit_that_ended_continues_with_more_samples(tmp_path):
     options = {"rng": np.random.default_rng(1), "sequential": True, "state": tmp_path / "one.audit"}
     first = ps.audit(LAPLACE, samples=100, **options)
@@ -303,7 +361,9 @@ def test_functions_are_known_by_their_code_and_by_what_they_are_bound_to():
     ]
     subjects += [lambda data, rng: 1.0, lambda data, rng: 2.0, eval("lambda data, rng: [1.0 for _ in data]")]
     subjects += [eval("lambda data, rng: [2.0 for _ in data]"), eval("lambda data, rng: data in {1, 2}")]
+    subjects += [Noise(1.0), Noise(2.0), Noise(1.0).draw, Noise(2.0).draw, Noise(1.0).twice]
     assert len({_subject(one) for one in subjects}) == len(subjects)
+    assert _subject(Noise(1.0).draw) == _subject(Noise(1.0).draw)
 
 
 def test_a_file_is_locked_while_an_audit_runs(started):
@@ -325,6 +385,11 @@ def test_a_file_is_locked_while_an_audit_runs(started):
         (lambda path: _execute(path, "PRAGMA application_id = 7"), "not written by a sequential audit"),
         (lambda path: _execute(path, "DELETE FROM document"), "damaged or was not written"),
         (lambda path: _execute(path, "UPDATE document SET text = '{}'"), "damaged or was not written"),
+        # lost draws would be drawn, and bet on, a second time
+        (lambda path: _execute(path, "DELETE FROM draws"), "damaged or was not written"),
+        (lambda path: _execute(path, "DELETE FROM draws WHERE first_pair = 96"), "damaged or was not written"),
+        (lambda path: _execute(path, "DELETE FROM draws WHERE first_pair = 32"), "damaged or was not written"),
+        (lambda path: _execute(path, "UPDATE draws SET x = y WHERE first_pair = 32"), "damaged or was not written"),
     ],
 )
 def test_other_and_damaged_files_are_refused_and_unchanged(change, message, started):

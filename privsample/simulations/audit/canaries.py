@@ -1,7 +1,8 @@
 """Canaries: records whose presence in one training run is decided by coins and guessed from the trained result."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +78,12 @@ def canary_set(**named: Any) -> CanarySet:
         return CanarySet(rows, targets)
     if isinstance(given, np.ndarray) and given.ndim:
         return CanarySet(_array(name, given))
+    if isinstance(given, Mapping | AbstractSet) or hasattr(given, "iloc"):
+        raise TypeError(
+            f"{name} must be a list of records, an array with one in each row, or a pair (rows, targets), got "
+            f"{type(given).__name__}: "
+            f"{'pass its to_numpy()' if hasattr(given, 'iloc') else 'write its records as a list'}"
+        )
     return CanarySet(listed(**named))
 
 

@@ -13,6 +13,7 @@ from privsample.simulations.audit.canaries import CanarySet
 
 CanaryScore = Callable[[Any, Any], float]
 
+_LEAST, _MOST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max) / 2
 _BLOCK = 256  # canaries that one job scores; each job is sent the result
 
 
@@ -79,10 +80,12 @@ def _fit_quality(result: Any, rows: NDArray[Any], targets: NDArray[Any]) -> Floa
     if classes is not None and hasattr(result, "predict_proba"):
         probabilities = np.asarray(result.predict_proba(rows))
         own = (np.asarray(classes)[None, :] == targets[:, None]) * probabilities
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(own.sum(axis=1)), dtype=np.float64)
+        # zeros are raised to the least normal double: the difference of two infinite scores would be NaN
+        return np.asarray(np.log(np.maximum(own.sum(axis=1), _LEAST)), dtype=np.float64)
     if hasattr(result, "predict"):
-        return -np.square(np.asarray(result.predict(rows), dtype=np.float64) - targets)
+        with np.errstate(over="ignore"):
+            errors = np.square(np.asarray(result.predict(rows), dtype=np.float64) - targets)
+        return -np.minimum(errors, _MOST)
     raise TypeError(
         f"score must be given for a result of type {type(result).__name__}: a function of (result, canary) that is "
         "larger for canaries that were included. Only fitted estimators have a default"

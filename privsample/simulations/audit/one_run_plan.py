@@ -67,7 +67,10 @@ class OneRunPlan:
     level: float = 0.05
 
     def __post_init__(self) -> None:
-        coins = np.array(self.included)
+        try:
+            coins: NDArray[Any] = np.array(self.included)
+        except ValueError:  # lists of unequal length
+            coins = np.empty((0, 0))
         if not (coins.ndim == 1 and coins.size and np.isin(coins, (0, 1)).all()):
             raise ValueError("included must be a list of True and False, one for each canary")
         coins = coins.astype(bool)

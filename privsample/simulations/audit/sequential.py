@@ -82,14 +82,14 @@ class _Run:
         self.batches.append(batch)
         self.pairs += len(batch[1])
         oldest = self._refit_time() - self._past_size()
-        self.batches = [one for one in self.batches if one[0] >= oldest]
+        self.batches = [one for one in self.batches if one[0] + len(one[1]) > oldest]
         document = {
             "identity": self.identity,
             "seed": f"{self.seed:x}",
             "case": self.place,
             "wealth": self.wealth.to_document(),
         }
-        self.file.write(document, batch, oldest)
+        self.file.write(document, batch, self.batches[0][0])
         if self.pairs == self._refit_time() and self.pairs < self.task.samples:
             self.events = self._fitted()
         return True
@@ -152,8 +152,8 @@ class _Run:
         past = [one for one in self.batches if one[0] < time]
         if not past:
             return first_events(self.task, self.case)
-        rows = (np.concatenate([one[1] for one in past]), np.concatenate([one[2] for one in past]))
-        return fit_events(self.task, self.case, rows, self.wealth)
+        first, second = (np.concatenate([one[side] for one in past])[-self._past_size() :] for side in (1, 2))
+        return fit_events(self.task, self.case, (first, second), self.wealth)
 
     def _draw(self, size: int) -> Batch:
         outputs = draw_pairs(self.case, self.datasets, size, self._generator(1, self.pairs))

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from dataclasses import fields, is_dataclass
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from privsample._serial import encode
@@ -38,13 +39,18 @@ def _subject(subject: Any) -> str:
 def _function(function: Any) -> list[Any]:
     """Return the name and the code of a function, with the numbers and texts that it is bound to.
 
-    Of an object, the name of its class. Other values are left out, because a call may change them.
+    Of an object, the name of its class and the numbers and texts of its fields, if it is a dataclass. Other values are
+    left out, because a call may change them.
     """
+    if isinstance(function, MethodType):
+        return ["method", *_function(function.__func__), *_function(function.__self__)]
     if isinstance(function, partial):
         bound = (*function.args, *sorted(function.keywords.items()))
         return ["partial", *_function(function.func), *map(_constant, bound)]
     named = function if hasattr(function, "__qualname__") else type(function)
     found = [named.__module__, named.__qualname__]
+    if is_dataclass(function) and not isinstance(function, type):
+        found += [_constant(getattr(function, one.name)) for one in fields(function)]
     if isinstance(function, FunctionType):
         bound = (*(function.__defaults__ or ()), *(cell.cell_contents for cell in function.__closure__ or ()))
         found += [_code(function.__code__), *map(_constant, bound)]

@@ -19,7 +19,9 @@ from privsample._checks import FloatArray
 APPLICATION, FORMAT = 0x70725361, 1  # "prSa"
 _TABLES = """
     CREATE TABLE document (text TEXT NOT NULL, digest TEXT NOT NULL);
-    CREATE TABLE draws (first_pair INTEGER PRIMARY KEY, width INTEGER NOT NULL, x BLOB NOT NULL, y BLOB NOT NULL);
+    CREATE TABLE draws (
+        first_pair INTEGER PRIMARY KEY, width INTEGER NOT NULL, x BLOB NOT NULL, y BLOB NOT NULL, digest TEXT NOT NULL
+    );
 """
 _UNCHANGED = "the file was not changed"
 
@@ -47,14 +49,31 @@ class StateFile:
                 )
 
     def batches(self) -> list[Batch]:
-        """Return the stored batches of draws in order."""
-        if self._connection is None:
-            return []
-        rows = self._connection.execute("SELECT first_pair, width, x, y FROM draws ORDER BY first_pair").fetchall()
-        return [(at, *(np.frombuffer(blob).reshape(-1, width) for blob in both)) for at, width, *both in rows]
+        """Return the stored batches of draws in order.
 
-    def write(self, document: Mapping[str, Any], batch: Batch | None, oldest: int) -> None:
+        Raises: ValueError, if one is missing or was changed: the same pairs would then be drawn and bet on twice.
+        """
+        if self._connection is None or self.document is None:
+            return []
+        found: list[Batch] = []
+        with _translate_errors(self._path):
+            rows = self._connection.execute(
+                "SELECT first_pair, width, x, y, digest FROM draws ORDER BY first_pair"
+            ).fetchall()
+        end = self.document["kept_from"]
+        for at, width, x, y, digest in rows:
+            if at != end or digest != _batch_digest(at, width, x, y):
+                raise _foreign(self._path)
+            found.append((at, *(np.frombuffer(blob).reshape(-1, width) for blob in (x, y))))
+            end = at + len(found[-1][1])
+        if end != self.document["pairs"]:
+            raise _foreign(self._path)
+        return found
+
+    def write(self, document: Mapping[str, Any], batch: Batch, oldest: int) -> None:
         """Store the document and a batch, and remove batches that begin before the pair `oldest`. Raises: OSError."""
+        at, first, second = batch
+        document = {**document, "kept_from": oldest, "pairs": at + len(first)}
         if self._connection is None:
             return
         with _translate_errors(self._path):
@@ -64,10 +83,8 @@ class StateFile:
             text = json.dumps(document)
             self._connection.execute("INSERT INTO document VALUES (?, ?)", (text, _digest(text)))
             self._connection.execute("DELETE FROM draws WHERE first_pair < ?", (oldest,))
-            if batch is not None:
-                at, *both = batch
-                blobs = [np.ascontiguousarray(rows).tobytes() for rows in both]
-                self._connection.execute("INSERT INTO draws VALUES (?, ?, ?, ?)", (at, both[0].shape[1], *blobs))
+            held = (at, first.shape[1], *(np.ascontiguousarray(rows).tobytes() for rows in (first, second)))
+            self._connection.execute("INSERT INTO draws VALUES (?, ?, ?, ?, ?)", (*held, _batch_digest(*held)))
             self._connection.execute("COMMIT")
 
 
@@ -142,6 +159,10 @@ def _read(connection: sqlite3.Connection, path: Path) -> dict[str, Any] | None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _batch_digest(at: int, width: int, x: bytes, y: bytes) -> str:
+    return hashlib.sha256(f"{at} {width} {len(x)} ".encode() + x + y).hexdigest()
 
 
 @contextmanager
