@@ -24,7 +24,8 @@ def test_the_numbers_are_the_accounts(run):
         assert float(row["epsilon"]) == account.rdp(row["order"])
     assert ran.json["order_limit"] == account.order_limit
     assert min(float(route["epsilon"]) for route in ran.json["routes"]) <= 1.0 + 1e-9
-    assert ran.json["statement"].startswith("When ")
+    assert ran.json["statement"].startswith("Someone who, without this release, ")
+    assert " When " in ran.json["statement"]
 
 
 def test_a_grid_may_be_written_as_a_power(run):
@@ -193,7 +194,7 @@ def test_an_account_within_a_mu_and_its_regret(run):
     assert rows == [{"regret": regret, "mu": account.mu(regret)} for regret in (0.0, 1e-6)]
     assert rows[1]["mu"] < rows[0]["mu"] <= 0.5
     assert [row["regret"] for row in run(*words, "--json").json["gdp"]["values"]] == [0.0]
-    assert "mu, at least" in run(*words, "--regret", 1e-6).out
+    assert "least mu" in run(*words, "--regret", 1e-6).out
     wrong = run(*words, "--regret", 1)
     assert wrong.code == 2
     assert "regret must lie in [0, 1)" in wrong.err
