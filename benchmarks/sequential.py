@@ -3,8 +3,8 @@
 "Too loud" means noise that is 2, 5 or 10 % too small, or log odds that are too large. The sequential audit is compared
 with two tests of a fixed size and power 0.9 at the same claims: one whose size was chosen for this very gap, which its
 user does not know, and one whose size was chosen to find a gap of 2 %. Both are given the best event and epsilon, and
-need no draws to find them. True claims at level 0.01 are followed for 1,000 draws from each dataset, in 300 runs; for another
-number of runs, which take some 0.1 s each: `python -m benchmarks.sequential 10000`.
+need no draws to find them. True claims at level 0.01 are followed for 1,000 draws from each dataset, in 300 runs; for
+another number of runs, which take some 0.1 s each: `python -m benchmarks.sequential 10000`.
 """
 
 import sys
