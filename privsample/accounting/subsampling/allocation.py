@@ -13,9 +13,9 @@ from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.loss.enumeration import outcome_counts
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.subsampling.allocation_losses import LossTable
+from privsample.accounting.subsampling.chorded import ChordedPair
 from privsample.accounting.subsampling.mean_plan import CoarseLaw
 from privsample.accounting.subsampling.mean_tail import MeanTail
-from privsample.accounting.subsampling.pairs import CurvePair
 from privsample.accounting.subsampling.ratio_law import RatioCurves
 
 # Log delta relative to its value at epsilon 0, between which one lattice each is used; beyond the last, coarse bounds.
@@ -34,7 +34,7 @@ _ULP = float(np.finfo(np.float64).eps)
 
 
 @frozen_value
-class AllocationPair(CurvePair):
+class AllocationPair(ChordedPair):
     """One of `steps` releases with the pair `base` = (A, B), the others with the same distribution for both datasets.
 
     With `removed`, the mixture (1/t) sum_i B^(i-1) A B^(t-i) against B^t; otherwise A^t against the mixture of
@@ -56,6 +56,11 @@ class AllocationPair(CurvePair):
     def order_limit(self) -> float:
         """That of the base."""
         return self.base.order_limit
+
+    @property
+    def is_expensive(self) -> bool:
+        """False: the lattices are cached, and compositions take the table of losses."""
+        return False
 
     @property
     def curve_cost(self) -> float:
