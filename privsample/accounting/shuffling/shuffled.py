@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import positive_integer
+from privsample._checks import nonnegative_integer, positive_integer
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
@@ -167,8 +167,9 @@ class ShuffledAccountant(Accountant):
 
     def for_sizes(self, low: int, high: int) -> "ShuffledAccountant":
         """The account for the smallest number of persons: more responses reveal less about one of them."""
-        del high
-        return replace(self, base=self.base.with_relation(replace(self._local, n=1)), n=max(low, 1))
+        nonnegative_integer(high=high)
+        n = max(nonnegative_integer(low=low), 1)
+        return replace(self, base=self.base.with_relation(replace(self._local, n=1)), n=n)
 
 
 def _answers(log_odds: float, categories: int, n: int) -> LossPair:
