@@ -41,7 +41,7 @@ example:
 
 A broken copy, which must be refuted: privsample audit laplace --mutant
 The bits of the outputs: privsample audit laplace-sum --view bits
-An audit that stops as soon as it refutes the claim, and that can be interrupted:
+An audit that stops when it refutes the claim, and that can be interrupted:
   privsample audit laplace --sequential --state laplace.audit
 All examples, with a figure: privsample audit --all --jobs 2 --out audits
 List of names: privsample audit --list"""

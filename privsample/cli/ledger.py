@@ -34,7 +34,8 @@ example: annual budget for 1000 patients
       --n 1000 --unit patient --epsilon 2 --delta 1e-6
   privsample ledger spend patients.ledger --pure 0.5 --label "count, March"
   privsample ledger show patients.ledger
-example: a budget that Gaussian releases fill exactly
+
+A budget that Gaussian releases fill exactly:
   privsample ledger init sums.ledger --dataset patients-2024 \\
       --n 1000 --unit patient --epsilon 1 --delta 1e-6 --family gaussian
   privsample ledger spend sums.ledger --gdp 0.05 --label "sum, March\""""

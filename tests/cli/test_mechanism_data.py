@@ -86,7 +86,7 @@ def test_the_relation(run):
 
 ERRORS = [
     ("account --mechanism gausian", 2, "there is no mechanism gausian; did you mean gaussian? `privsample mechanisms`"),
-    ("account --mechanism gaussian --sensitivity 1", 2, "or --rho; or --noise-std"),
+    ("account --mechanism gaussian --sensitivity 1", 2, "or --risk with --baseline; or --noise-std"),
     ("account --mechanism gaussian --noise-std 1", 2, "--mechanism gaussian needs --sensitivity"),
     ("account --mechanism gaussian --noise-std -1 --sensitivity 1", 2, "noise_std must be"),
     ("account --mechanism gaussian --noise-std 1 --sensitivity 1 --shape 2.5", 2, "expected a whole number"),
