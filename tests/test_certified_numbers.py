@@ -8,7 +8,6 @@ import re
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -33,13 +32,6 @@ PAGES += (
 )
 PAGES += ("docs/guides/private_regression", "docs/guides/exact_inference")
 PAGES += tuple(f"docs/tutorials/{name}" for name in ("bayesian", "researcher", "scikit_learn"))
-
-
-@pytest.fixture(autouse=True)
-def no_figures_are_left():
-    """Pages draw pictures, and Matplotlib warns of many open ones."""
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
