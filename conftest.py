@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _figures_are_closed() -> Iterator[None]:
-    """Close the figures that a test or an example opened. Matplotlib warns of many open ones, and warnings are errors."""
+    """Close the figures that a test or an example opened: Matplotlib warns of many open ones."""
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
