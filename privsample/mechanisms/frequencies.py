@@ -3,6 +3,17 @@
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.release import Release
+
+
+def checked_release(release: object, mechanism: Mechanism) -> Release:
+    """The release, if the mechanism made it. Raises TypeError, ValueError."""
+    if not isinstance(release, Release):
+        raise TypeError(f"release must be a Release of this mechanism, got {type(release).__name__}")
+    if release.mechanism != mechanism:
+        raise ValueError("another mechanism made this release: call the method of release.mechanism")
+    return release
 
 
 def estimated_frequencies(distributions: FloatArray, shares: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import after_kernels, code_loss, with_innermost, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.frequencies import frequency_errors
+from privsample.mechanisms.frequencies import checked_release, frequency_errors
 from privsample.mechanisms.neighbours import Draw, Neighbours, describe_records
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
@@ -295,8 +295,14 @@ class RandomizedResponse(Mechanism):
         -------
         numpy.ndarray of float
             Estimated share of the slots for each category, shape (categories,); estimates may be negative or exceed 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `release` is not a Release of this mechanism.
         """
-        observed = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
+        answers = checked_release(release, self)["answers"].ravel()
+        observed = np.bincount(answers, minlength=self.categories) / answers.size
         return (observed - (1 - self._truth_probability) / self.categories) / self._truth_probability
 
     def frequency_errors(self, release: Release) -> FloatArray:
@@ -312,7 +318,12 @@ class RandomizedResponse(Mechanism):
         numpy.ndarray of float
             Standard errors of the estimates as frequencies of a population from which the records are drawn, shape
             (categories,). As frequencies of these records, the estimates have smaller errors.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `release` is not a Release of this mechanism.
         """
-        answers = release["answers"].ravel()
+        answers = checked_release(release, self)["answers"].ravel()
         shares = np.bincount(answers, minlength=self.categories) / answers.size
         return frequency_errors(self._distributions(self.categories), shares, answers.size)

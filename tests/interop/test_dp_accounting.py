@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+import privsample as ps
 from privsample import (
     AddRemove,
     ApproximateAccountant,
@@ -251,3 +252,10 @@ def test_what_is_no_account_and_no_relation_is_refused():
         to_dp_event("an account")
     with pytest.raises(TypeError, match="relation must be AddRemove or ReplaceOne, got str"):
         from_dp_event(to_dp_event(GaussianAccountant(sensitivity=1, noise_std=1)), relation="AddRemove")
+
+
+def test_random_allocation_has_no_event():
+    base = ps.GaussianSum(bounds=(0, 1), noise_std=2.0)
+    account = ps.Subsampled(base=base, scheme=ps.RandomAllocation(steps=10)).accountant
+    with pytest.raises(ValueError, match="must be expressible as a DpEvent, got RandomAllocation"):
+        to_dp_event(account)

@@ -103,3 +103,9 @@ def test_frequencies_are_those_of_a_release():
     person = ps.RandomizedResponse(log_odds=2.0, categories=4, relation=ps.ReplaceOne(n=1))
     with pytest.raises(TypeError, match="release must be a Release of this mechanism, got int"):
         ps.Shuffled(base=person, n=10).frequencies(5)
+    first, second = (person.release([k], rng=np.random.default_rng(k)) for k in (0, 1))
+    assert person.frequencies(first).shape == person.frequencies(second).shape == (4,)
+    other = ps.RandomizedResponse(log_odds=1.0, categories=4, relation=ps.ReplaceOne(n=1))
+    for method in (other.frequencies, other.frequency_errors, ps.Shuffled(base=person, n=10).frequencies):
+        with pytest.raises(ValueError, match="another mechanism made this release"):
+            method(first)

@@ -14,7 +14,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.frequencies import estimated_frequencies, frequency_errors
+from privsample.mechanisms.frequencies import checked_release, estimated_frequencies, frequency_errors
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours, check_simulated, describe_records
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
@@ -143,8 +143,10 @@ class Shuffled(Wrapper):
 
         Raises
         ------
+        TypeError
+            If `release` is not a Release.
         ValueError
-            If the categories cannot be told apart by their answers.
+            If another mechanism made the release, or the categories cannot be told apart by their answers.
         """
         return estimated_frequencies(self._distributions, self._shares(release))
 
@@ -164,16 +166,16 @@ class Shuffled(Wrapper):
 
         Raises
         ------
+        TypeError
+            If `release` is not a Release.
         ValueError
-            If the categories cannot be told apart by their answers.
+            If another mechanism made the release, or the categories cannot be told apart by their answers.
         """
         assert self.n is not None
         return frequency_errors(self._distributions, self._shares(release), self.n)
 
     def _shares(self, release: Release) -> FloatArray:
-        if not isinstance(release, Release):
-            raise TypeError(f"release must be a Release of this mechanism, got {type(release).__name__}")
-        return np.asarray(release["counts"].ravel() / self.n)
+        return np.asarray(checked_release(release, self)["counts"].ravel() / self.n)
 
     @property
     def _distributions(self) -> FloatArray:
