@@ -15,8 +15,15 @@ from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
-from privsample.distributions.exact.records import exact_sum, integer_grid, integer_sums, record_grid
+from privsample.distributions.exact.records import (
+    exact_sum,
+    integer_grid,
+    integer_sums,
+    record_grid,
+    rounded_bounds,
+)
 from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.sizes import BoundTotals, SizedStatistic
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
@@ -139,7 +146,36 @@ class Model(Memo, ABC):
         """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
         return scalar_sensitivity(self.domain.high - self.domain.low, integer_valued=self.domain.integer_valued)
 
-    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+    def sized_statistic(self, grid: Grid | None = None) -> SizedStatistic:
+        """The statistic together with the number of records, for releases where that number is private.
+
+        By default, the totals of the distances of the records to both bounds, if the statistic is the sum of the
+        records.
+
+        Parameters
+        ----------
+        grid : Grid, optional
+            The grid to which records are rounded; None if they are not rounded.
+
+        Returns
+        -------
+        SizedStatistic
+            The map from statistic and number of records to what is released, and what one record adds to it.
+
+        Raises
+        ------
+        TypeError
+            If the model has another statistic, and does not define this method.
+        """
+        if type(self).statistic is not Model.statistic or self.empty.ndim:
+            raise TypeError(
+                f"n must be given for {type(self).__name__}: the model does not define sized_statistic, which states "
+                "what one record adds to its statistic"
+            )
+        low, high = rounded_bounds(self.domain, grid)
+        return BoundTotals(low=low, high=high, integer_valued=self.domain.integer_valued)
+
+    def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.
 
         Parameters

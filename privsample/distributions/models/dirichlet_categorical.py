@@ -18,6 +18,7 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.sizes import CodeCounts
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
@@ -96,7 +97,12 @@ class DirichletCategorical(Model):
         """One count decreases by 1 and another increases by 1."""
         return ONE_HOT
 
-    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+    def sized_statistic(self, grid: Grid | None = None) -> CodeCounts:
+        """The counts of all categories, whose sum is the number of records."""
+        del grid
+        return CodeCounts(codes=len(self.alpha), axis=self.axis_name, labels=self.names)
+
+    def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
         """The Euclidean projection onto the nonnegative vectors that sum to n."""
         with np.errstate(over="ignore"):  # beside very large entries n is lost to rounding: only differences matter
             statistic = np.maximum(statistic - statistic.max(), -float(n))
