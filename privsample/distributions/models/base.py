@@ -500,6 +500,36 @@ class Model(Memo, ABC):
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs MCMC: use .mcmc()")
 
+    def sized_noise_aware(self, noise: "Noise", observed: FloatArray, grid: Grid | None = None) -> "NoiseAware":
+        """The posterior given noisy observations of `sized_statistic`, where the number of records is private.
+
+        The prior of the number of records is uniform on 0, 1, 2, ..., improper, and independent of the parameter.
+
+        Parameters
+        ----------
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, ...)
+            Noisy copies of the statistic with independent noise.
+        grid : Grid, optional
+            The grid to which records were rounded; None if they were not rounded.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distribution, and a description of how exact it is.
+
+        Raises
+        ------
+        TypeError
+            By default: the posterior is available by MCMC only.
+        """
+        del noise, observed, grid
+        raise TypeError(
+            f"the noise-aware posterior of {type(self).__name__} for a private number of records needs MCMC: use "
+            ".mcmc()"
+        )
+
     # Simulated records
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:

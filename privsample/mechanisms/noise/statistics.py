@@ -572,16 +572,20 @@ class PrivateStatistics:
         """What draws carry beside their values: names of axes and coordinates, the released numbers, and constants."""
         axis = self.model.axis_name
         axes = {name: (axis, f"{axis}_2")[: array.ndim - 1] for name, array in drawn.items()}
+        size = {} if self.n is None else {"n": float(self.n)}
         second = {f"{axis}_2": self.release.coords[axis]} if axis in self.release.coords else {}
         return {
             "dims": {name: names for name, names in axes.items() if axis and names},
             "coords": {**self.release.coords, **second},
             "observed_data": {"noisy_statistic": self.observed},
-            "constant_data": {"n": float(self.n), "noise_variance": self.noise.variance},
+            "constant_data": {**size, "noise_variance": self.noise.variance},
         }
 
     def _aware(self, model: Model | None) -> NoiseAware:
-        return self._with_prior(model).noise_aware(self.n, self.noise, self.observed)
+        chosen, pitch = self._with_prior(model), self._mechanism.pitch
+        if self.n is None:
+            return chosen.sized_noise_aware(self.noise, self.observed, None if pitch is None else Grid(pitch=pitch))
+        return chosen.noise_aware(self.n, self.noise, self.observed)
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:
