@@ -106,7 +106,9 @@ class StatisticsAccountant(Accountant):
 
     def __post_init__(self) -> None:
         check_noise(self.noise, self.differences)
-        set_fields(self, draws=positive_integer(draws=self.draws), group_size=positive_integer(group_size=self.group_size))
+        set_fields(
+            self, draws=positive_integer(draws=self.draws), group_size=positive_integer(group_size=self.group_size)
+        )
         if self.n is not None:
             set_fields(self, n=positive_integer(n=self.n))
             set_fields(self, group_size=min(self.group_size, self.n))

@@ -175,7 +175,7 @@ class Model(Memo, ABC):
         low, high = rounded_bounds(self.domain, grid)
         return BoundTotals(low=low, high=high, integer_valued=self.domain.integer_valued)
 
-    def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.
 
         Parameters

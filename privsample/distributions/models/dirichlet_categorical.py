@@ -103,7 +103,7 @@ class DirichletCategorical(Model):
         del grid
         return CodeCounts(codes=len(self.alpha), axis=self.axis_name, labels=self.names)
 
-    def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """The Euclidean projection onto the nonnegative vectors that sum to n."""
         with np.errstate(over="ignore"):  # beside very large entries n is lost to rounding: only differences matter
             statistic = np.maximum(statistic - statistic.max(), -float(n))

@@ -27,7 +27,6 @@ _TAIL = 45.0  # at most e^-45 of the posterior lies outside the log odds that ar
 _MARGIN = 4.5  # nine standard deviations of the root of a Gamma variable
 _WIDEST = 700.0  # log odds are at most this large
 _STIRLING = 1000.0  # above it three terms of Stirling's series are exact in doubles
-_TRIES = 12
 
 
 class _CountTable:
@@ -103,7 +102,7 @@ def noisy_pair_posterior(a: float, b: float, noise: Noise, zeros: FloatArray, on
     Raises ValueError if the noise leaves too many counts possible.
     """
     reach = noise.quantile_bound(np.log(LOST) - 5.0)
-    for _ in range(_TRIES):
+    while True:
         tables = _CountTable(noise, zeros, reach), _CountTable(noise, ones, reach)
         log_likelihood = _integrated(*tables)
 
@@ -119,11 +118,11 @@ def noisy_pair_posterior(a: float, b: float, noise: Noise, zeros: FloatArray, on
             tables[1].outside + tables[0].mass + np.logaddexp(0.0, middle),
         )
         if lost - log_likelihood(middle) <= np.log(LOST):
-            break
+            counts = " and ".join(f"{table.high - table.low + 1:.0f}" for table in tables)
+            words = f"exact, summed over {counts} values of the hidden counts"
+            words = f"{words}, under a uniform prior of the number of records; tabulated"
+            return NoiseAware(ShareOfOdds(odds=found), words)
         reach *= 1.5
-    counts = " and ".join(f"{table.high - table.low + 1:.0f}" for table in tables)
-    words = f"exact, summed over {counts} values of the hidden counts, under a uniform prior of the number of records"
-    return NoiseAware(ShareOfOdds(odds=found), f"{words}; tabulated")
 
 
 def _largest_odds(first: float, second: float) -> float:
