@@ -173,7 +173,8 @@ class Model(Memo, ABC):
                 "what one record adds to its statistic"
             )
         low, high = rounded_bounds(self.domain, grid)
-        return BoundTotals(low=low, high=high, integer_valued=self.domain.integer_valued)
+        labels = (repr(float(self.domain.low)).removesuffix(".0"), repr(float(self.domain.high)).removesuffix(".0"))
+        return BoundTotals(low=low, high=high, labels=labels, integer_valued=self.domain.integer_valued)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.

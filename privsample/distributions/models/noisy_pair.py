@@ -48,7 +48,8 @@ class _CountTable:
         kept = np.isfinite(masses)
         self._counts, self._logs = counts[kept], masses[kept] - _log_root(counts[kept])
         edges = [x for x in (self.low - 1, self.high + 1) if x >= 0]
-        self.outside = float(np.max([np.sum([noise.log_mass(one - x) for one in seen.ravel()]) for x in edges]))
+        beyond = np.sum([noise.log_mass(one - np.array(edges)) for one in seen.ravel()], axis=0)
+        self.outside = float(beyond.max())
         self.mass = float(np.logaddexp.reduce(masses))
         self._panels: dict[int, FloatArray] = {}
 

@@ -64,11 +64,13 @@ class SizedStatistic(Memo, ABC):
 class BoundTotals(SizedStatistic):
     """The totals of (high - x) and of (x - low) over all records x, for a model whose statistic is the sum.
 
-    Of zeros and ones, these are the number of zeros and the number of ones.
+    Of zeros and ones, these are the number of zeros and the number of ones. A record at a bound adds to one total only,
+    that with the name of the bound. `low` and `high` are the bounds after rounding to the grid.
     """
 
     low: Fraction
     high: Fraction
+    labels: tuple[str, str]
     integer_valued: bool
 
     @property
@@ -80,11 +82,6 @@ class BoundTotals(SizedStatistic):
     def shape(self) -> tuple[int, ...]:
         """Two totals."""
         return (2,)
-
-    @cached
-    def labels(self) -> tuple[str, ...]:
-        """The lower and the upper bound: a record at a bound adds to the total of that name alone."""
-        return tuple(repr(float(bound)).removesuffix(".0") for bound in (self.low, self.high))
 
     @cached
     def sensitivity(self) -> RecordSensitivity:
@@ -113,8 +110,8 @@ class CodeCounts(SizedStatistic):
     """The counts of all codes, which are the model's statistic, and whose sum is the number of records."""
 
     codes: int
-    axis: str  # type: ignore[assignment]
-    labels: tuple[str, ...]  # type: ignore[assignment]
+    axis: str
+    labels: tuple[str, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
