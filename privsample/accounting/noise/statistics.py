@@ -226,8 +226,9 @@ class StatisticsAccountant(Accountant):
         return one or not isinstance(self.noise, DiscreteGaussianNoise)
 
     def with_relation(self, relation: Relation) -> Accountant:
-        """The same curves under another relation, as an upper bound."""
-        return Group(base=self, size=1, relation=relation)
+        """The same curves under another relation, as an upper bound: no neighbours need attain them."""
+        bound = replace(self, differences=replace(self.differences, tight=False))
+        return Group(base=bound, size=1, relation=relation)
 
     def for_sizes(self, low: int, high: int) -> Accountant:
         """The account itself: the noise does not depend on the number of records."""
