@@ -55,7 +55,7 @@ def observed_statistic(release: Any) -> ObservedStatistic:
     if found.n is None:
         raise ValueError(
             "release must be of a public number of records, but that number is private: use "
-            "PrivateStatistics(release=...).noise_aware(), which models it"
+            "PrivateStatistics(release=...).noise_aware(), which models it for counts"
         )
     n, copies = positive_integer(**{"release.n": found.n}), real_array(**{"release.observed": found.observed})
     shape = found.model.empty.shape

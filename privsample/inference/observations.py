@@ -41,7 +41,7 @@ def observation_of(release: Any, size_prior: Any) -> Observation:
     if release.n is None:
         raise ValueError(
             "release must be of a public number of records, but that number is private: use "
-            "PrivateStatistics(release=...).noise_aware(), which models it"
+            "PrivateStatistics(release=...).noise_aware(), which models it for counts"
         )
     sizes = None if size_prior is None else _sizes(size_prior, release)
     n = positive_integer(**{"release.n": release.n}) if sizes is None else len(sizes) - 1

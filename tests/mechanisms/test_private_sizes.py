@@ -123,9 +123,7 @@ def mixture(a, b, noise, zeros, ones, at):
     logs = logs + special.gammaln(z + o + 1) - special.gammaln(z + 1) - special.gammaln(o + 1)
     logs = logs + special.betaln(a + o, b + z)
     weights = np.exp(logs - special.logsumexp(logs))
-    return (weights * (a + o) / (a + b + o + z)).sum(), [
-        (weights * special.betainc(a + o, b + z, x)).sum() for x in at
-    ]
+    return (weights * (a + o) / (a + b + o + z)).sum(), [(weights * special.betainc(a + o, b + z, x)).sum() for x in at]
 
 
 @pytest.mark.parametrize(

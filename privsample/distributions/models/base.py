@@ -523,12 +523,12 @@ class Model(Memo, ABC):
         Raises
         ------
         TypeError
-            By default: the posterior is available by MCMC only.
+            By default: no such posterior is known.
         """
         del noise, observed, grid
         raise TypeError(
-            f"the noise-aware posterior of {type(self).__name__} for a private number of records needs MCMC: use "
-            ".mcmc()"
+            f"the noise-aware posterior of {type(self).__name__} is not known for a private number of records: use "
+            ".posterior(), which ignores the noise, or a public n"
         )
 
     # Simulated records

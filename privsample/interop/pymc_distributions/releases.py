@@ -135,7 +135,7 @@ def _one(cls: Any, release: Any) -> Released:
     if release.n is None and not cls.takes_private_totals:
         raise TypeError(
             f"{cls.__name__} needs a public number of records, but that of the release is private: use "
-            "PrivateStatistics.noise_aware"
+            "PrivateStatistics.posterior, which ignores the noise"
         )
     separate = cls.separate_copies or release.n is None
     return one_release(release, separate=separate, constants=cls.model_constants(release.model))

@@ -461,7 +461,8 @@ class PrivateStatistics:
     def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
         """The posterior that models the noise and the bounds: its likelihood is that of clipped records plus noise.
 
-        It is exact for counts of two categories. For a sum of waiting times, of counts, or of normal records with known
+        It is exact for counts of two categories; if the number of records is private, under a uniform prior of that
+        number. For a sum of waiting times, of counts, or of normal records with known
         variance, the likelihood of the clipped sum is computed for any number of records, and the posterior is
         tabulated (docs/notes/clipping.md).
 
@@ -478,7 +479,7 @@ class PrivateStatistics:
         Raises
         ------
         TypeError
-            If the model needs MCMC; use `mcmc`.
+            If the model needs MCMC; use `mcmc`. If the number of records is private, for all other models.
         ValueError
             If the model differs from the curator's in more than its prior, or the noise is so small that the likelihood
             cannot be computed.
