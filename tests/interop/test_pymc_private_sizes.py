@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused():
     with pm.Model():
         with pytest.raises(ValueError, match="n must be left out"):
             NoisyCount("a", n=30, p=0.3, observed=release)
-        with pytest.raises(ValueError, match="same shape|public n, or all"):
+        with pytest.raises(ValueError, match=r"same shape|public n, or all"):
             NoisyCount("b", p=0.3, observed=[release, public])
         with pytest.raises(TypeError, match="p must be given"):
             NoisyCount("c", observed=release)

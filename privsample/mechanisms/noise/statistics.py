@@ -227,10 +227,10 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """An example for each noise distribution; the mutants add too little noise."""
         model = BetaBernoulli(alpha=2, beta=3)
-        each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each = {f"{name.replace(' ', '-')}-statistics": cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each["private-size-statistics"] = cls(model=model, scale=2.0)
         return tuple(
-            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=TOO_LITTLE_NOISE)
-            for name, example in each.items()
+            Example.with_wrong_fields(name, example, scale=1.5, bug=TOO_LITTLE_NOISE) for name, example in each.items()
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
