@@ -52,7 +52,7 @@ def observed_statistic(release: Any) -> ObservedStatistic:
         raise TypeError(
             f"release.noise must be a Noise, such as GaussianNoise(noise_std=2.0), got {type(found.noise).__name__}"
         )
-    if found.n is None:
+    if isinstance(found, PrivateStatistics) and found.n is None:
         raise ValueError(
             "release must be of a public number of records, but that number is private: use "
             "PrivateStatistics(release=...).noise_aware(), which models it for counts"

@@ -38,7 +38,7 @@ def observation_of(release: Any, size_prior: Any) -> Observation:
         raise TypeError(f"release.model must be a Model, got {type(model).__name__}")
     if not isinstance(noise, Noise):
         raise TypeError(f"release.noise must be a Noise, such as LaplaceNoise(scale=2.0), got {type(noise).__name__}")
-    if release.n is None:
+    if isinstance(release, PrivateStatistics) and release.n is None:
         raise ValueError(
             "release must be of a public number of records, but that number is private: use "
             "PrivateStatistics(release=...).noise_aware(), which models it for counts"
