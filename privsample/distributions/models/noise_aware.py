@@ -19,6 +19,10 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 LOST = 1e-13  # posterior mass that may lie outside the range of counts
 LARGEST = 1 << 24  # largest number of values of the hidden count
+TOO_MANY = (
+    f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or .mcmc(), which "
+    "uses a normal approximation"
+)
 
 
 class NoiseAware(NamedTuple):
@@ -60,10 +64,7 @@ def hidden_counts(
     while True:
         low, high = max(np.floor(centre[0] - reach), 0.0), min(np.ceil(centre[1] + reach), most)
         if not high - low < LARGEST:
-            raise ValueError(
-                f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or "
-                ".mcmc(), which uses a normal approximation"
-            )
+            raise ValueError(TOO_MANY)
         values = np.arange(low, high + 1)
         start = log_mass(low)
         log_weights = start + np.concatenate([[0.0], np.cumsum(steps(values[:-1]))])
