@@ -14,6 +14,7 @@ from privsample.accounting.certificates.certificate import Certificate as Certif
 from privsample.accounting.engine.bounds import CurveBound as CurveBound
 from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.engine.bounds import RenyiBound as RenyiBound
+from privsample.accounting.groups.grouped import GroupedAccountant as GroupedAccountant
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
