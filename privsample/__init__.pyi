@@ -14,6 +14,7 @@ from privsample.accounting.certificates.certificate import Certificate as Certif
 from privsample.accounting.engine.bounds import CurveBound as CurveBound
 from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.engine.bounds import RenyiBound as RenyiBound
+from privsample.accounting.groups.grouped import GroupedAccountant as GroupedAccountant
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
@@ -223,6 +224,9 @@ from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
+from privsample.mechanisms.tallies.merge import merge_tallies as merge_tallies
+from privsample.mechanisms.tallies.rule import RecordRule as RecordRule
+from privsample.mechanisms.tallies.tally import Tally as Tally
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge
 from privsample.relations import Relation as Relation
