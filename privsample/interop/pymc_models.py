@@ -33,7 +33,7 @@ class NoisyRelease(Protocol):
         """The model of the records."""
 
     @property
-    def n(self) -> int:
+    def n(self) -> Any:
         """The number of records."""
 
     @property

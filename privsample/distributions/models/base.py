@@ -16,6 +16,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
 from privsample.distributions.exact.records import exact_sum, integer_grid, integer_sums, record_grid
+from privsample.distributions.models.grouped import shared_posteriors
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -463,6 +464,42 @@ class Model(Memo, ABC):
         """
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs MCMC: use .mcmc()")
+
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: "Noise", observed: FloatArray) -> "NoiseAware":
+        """The posteriors of many groups given noisy observations of their statistics.
+
+        By default, `noise_aware` is called once for each distinct pair of a number of records and observations.
+
+        Parameters
+        ----------
+        sizes : array of int, shape (groups,)
+            Numbers of records.
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, groups, ...)
+            Noisy copies of the statistics with independent noise.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distributions, a `GroupedPosterior`, and a description of how exact they are.
+
+        Raises
+        ------
+        TypeError
+            If `noise_aware` is not defined: the posterior is available by MCMC only.
+        """
+        from privsample.distributions.models.noise_aware import NoiseAware
+
+        found: dict[str, None] = {}
+
+        def posterior(n: int, seen: FloatArray) -> PosteriorDistribution:
+            one = self.noise_aware(n, noise, seen)
+            found.setdefault(one.method)
+            return one.distribution
+
+        distribution = shared_posteriors(posterior, sizes, observed)
+        return NoiseAware(distribution, f"each group by itself; {next(iter(found))}")
 
     # Simulated records
 

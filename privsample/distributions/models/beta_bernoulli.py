@@ -6,12 +6,14 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.grouped_counts import noisy_proportions
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
@@ -93,12 +95,20 @@ class BetaBernoulli(Model):
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """The posterior as a mixture over the hidden count. Raises TypeError for fractional records."""
+        self._check_likelihood()
+        return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
+
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: Noise, observed: FloatArray) -> NoiseAware:
+        """The posteriors of many groups, computed in tables. Raises TypeError for fractional records."""
+        self._check_likelihood()
+        return NoiseAware(*noisy_proportions(self.alpha, self.beta, sizes, noise, observed))
+
+    def _check_likelihood(self) -> None:
         if self.fractional:
             raise TypeError(
                 "fractional records have no likelihood, so there is no noise-aware posterior: use .posterior(), which "
                 "ignores the noise"
             )
-        return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Simulate zeros and ones."""

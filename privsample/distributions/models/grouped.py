@@ -21,6 +21,7 @@ class GroupedPosterior(PosteriorDistribution):
     """
 
     __slots__ = ()
+    group_axes = 1
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -47,7 +47,8 @@ class Table(NamedTuple):
 
     def only(self, rows: NDArray[np.bool_]) -> "Table":
         """Some of the rows."""
-        return Table(*(each[rows] for each in self))
+        first, second, top = self.first[rows], self.second[rows], self.top[rows]
+        return Table(first, second, top, self.weights[rows], self.log_ratios[rows])
 
     def distribution(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The distribution function and the density of each row at x of shape (rows, 1)."""
@@ -129,8 +130,8 @@ class NoisyProportions(GroupedPosterior):
     def _tables(self) -> Iterator[tuple[Rows, Table]]:
         """Tables of the distinct groups, block by block, so that the memory does not grow with the groups."""
         for rows in blocks(self.high - self.low + 1):
-            low, high, sizes = (each[rows] for each in (self.low, self.high, self.sizes))
-            yield rows, _table(self.a, self.b, sizes, self.noise, self.observed[:, rows], low, high)[0]
+            ends = self.low[rows], self.high[rows]
+            yield rows, _table(self.a, self.b, self.sizes[rows], self.noise, self.observed[:, rows], *ends)[0]
 
 
 def noisy_proportions(
@@ -146,9 +147,9 @@ def noisy_proportions(
     centre = np.clip(np.stack([seen.min(axis=0), seen.max(axis=0)]), 0.0, n)
     reach = np.full(len(own), noise.quantile_bound(np.log(LOST) - 5.0))
     lost, left = np.full(len(own), np.inf), np.arange(len(own))
+    low, high = centre
     while len(left):
-        low = np.maximum(np.floor(centre[0] - reach), 0.0)
-        high = np.minimum(np.ceil(centre[1] + reach), n)
+        low, high = np.maximum(np.floor(centre[0] - reach), 0.0), np.minimum(np.ceil(centre[1] + reach), n)
         if not (high - low).max() < LARGEST:
             raise ValueError(TOO_MANY)
         for block in blocks(high[left] - low[left] + 1):
@@ -161,9 +162,7 @@ def noisy_proportions(
             lost[rows] = np.maximum(*beyond) - log_total
         left = np.flatnonzero(lost > np.log(LOST))
         reach[left] *= 1.25
-    found = NoisyProportions(
-        a=a, b=b, noise=noise, sizes=own, observed=seen, low=low, high=high, places=places
-    )
+    found = NoisyProportions(a=a, b=b, noise=noise, sizes=own, observed=seen, low=low, high=high, places=places)
     widest, most = int((high - low).max()) + 1, float(np.exp(lost.max()))
     return found, (
         f"exact, for each group a mixture over up to {widest} values of the hidden count; at most {most:.1g} of a "

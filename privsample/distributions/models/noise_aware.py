@@ -20,8 +20,8 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 LOST = 1e-13  # posterior mass that may lie outside the range of counts
 LARGEST = 1 << 24  # largest number of values of the hidden count
 TOO_MANY = (
-    f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or .mcmc(), which "
-    "uses a normal approximation"
+    f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or .mcmc(), "
+    "which uses a normal approximation"
 )
 
 
