@@ -367,6 +367,11 @@ class PrivateStatistics:
         return self._mechanism.n if self._groups is None else np.array(self._groups.sizes)
 
     @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The keys of the groups, as text; None for a release without groups."""
+        return None if self._groups is None else tuple(map(str, self._groups.keys))
+
+    @property
     def coords(self) -> Mapping[str, Sequence[str]]:
         """The public names of coordinates by axis, such as the keys of the groups, as `pm.Model` takes them."""
         return self.release.coords
