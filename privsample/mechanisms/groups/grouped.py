@@ -19,6 +19,7 @@ from privsample._checks import (
     positive_integer,
 )
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.groups.grouped import GroupedAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import Noise
@@ -168,19 +169,21 @@ class GroupedMechanism(Mechanism):
     @cached
     def accountant(self) -> GroupedAccountant:
         """The account of the release for all groups together."""
+        assumed = frozenset({Assumption.LISTED_KEYS} if self.unlisted == "refuse" else ())
         if self.sizes is not None:
-            each = Counter(self.sizes)
-            return GroupedAccountant(
-                accounts=tuple((self.base.for_size(n).accountant, count) for n, count in each.items())
-            )
-        bounds, accounts = self.contribution, ((self.base.accountant, len(self.keys)),)
+            each = Counter(self.sizes).items()
+            accounts = tuple((self.base.for_size(n).accountant, count) for n, count in each)
+        else:
+            accounts = ((self.base.accountant, len(self.keys)),)
+        bounds = self.contribution
         if bounds is None:
-            return GroupedAccountant(accounts=accounts)
+            return GroupedAccountant(accounts=accounts, assumptions=assumed)
         return GroupedAccountant(
             accounts=accounts,
             groups_per_unit=bounds.groups,
             records_per_group=bounds.records_per_group,
             unit=bounds.unit,
+            assumptions=assumed | {Assumption.WHOLE_UNITS},
         )
 
     # Reading
@@ -306,13 +309,14 @@ class GroupedMechanism(Mechanism):
     # Description
 
     @property
-    def groups_in_words(self) -> str:
-        """The groups and what a unit contributes: "each of 1,000 hospitals"."""
+    def _scope(self) -> str:
+        """Which groups are released, and what a unit contributes, in one or two sentences."""
         groups = f"each of {len(self.keys):,} {plural(self.name)}" if len(self.keys) > 1 else f"one {self.name}"
+        sentence = f"The numbers are released for {groups}, and the guarantee covers all of them together."
         if self.contribution is None:
-            return groups
+            return sentence
         most = count_noun(min(self.contribution.groups, len(self.keys)), self.name)
-        return f"{groups}, where one {self._unit} counts in at most {most}, {self.contribution.description}"
+        return f"{sentence} One {self._unit} counts in at most {most}, {self.contribution.description}."
 
     @property
     def title(self) -> str:
@@ -321,8 +325,8 @@ class GroupedMechanism(Mechanism):
 
     @property
     def description(self) -> str:
-        """The description of the base, and how many groups there are, in two sentences."""
-        return f"{self.base.description} This is released for {self.groups_in_words}."
+        """The description of the base, which groups are released, and what a unit contributes."""
+        return f"{self.base.description} {self._scope}"
 
     @property
     def quantity(self) -> str:
@@ -362,7 +366,7 @@ class GroupedMechanism(Mechanism):
         """Count the records that the public rules replace or leave out, for the curator. Raises SchemaError."""
         counts, (places, records, units) = self._statistic(data)[1], self._columns(data)
         assert self.base.record_format is not None
-        facts: dict[str, int] = {}
+        facts: dict[str, object] = {}
         if len(records):
             facts |= self.base.for_size(len(records)).validate(self.base.record_format.to_data(records)).facts
         more = {
