@@ -156,7 +156,7 @@ def test_a_missing_column_of_units_is_refused():
 )
 def test_wrong_fields(error, fields, words):
     if words is None:
-        assert ps.GroupedMechanism(name="clinic", **fields).draws == 4 * 10**8
+        assert ps.GroupedMechanism(name="clinic", **fields).base.draws == 4 * 10**8
         return
     with pytest.raises(error, match=words):
         ps.GroupedMechanism(**{"name": "clinic", "base": SUM} | fields)
