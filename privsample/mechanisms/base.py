@@ -27,7 +27,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.tallies.fingerprints import fingerprint
 from privsample.mechanisms.tallies.rule import RecordRule
-from privsample.mechanisms.tallies.tally import Tally, exact_row
+from privsample.mechanisms.tallies.tally import Tally, exact_row, part_names
 from privsample.relations import ReplaceOne
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Mechanism(Memo, ABC):
         source = generator(rng)
         self._check_generator(rng)
         account = account_of(self, rng)
-        found = self._draw_checked(self._read(data), source)
+        found = self._draw_checked(self._statistic_from(data), source)
         return Release(mechanism=self, draws=found.draws, account=account, coords=self._coords(data)), found.notes
 
     @final
@@ -205,14 +205,12 @@ class Mechanism(Memo, ABC):
         TypeError
             If the statistic is not a sum of integers of each record, or `part` is not a text.
         """
-        if not (part is None or (isinstance(part, str) and part)):
-            raise TypeError(f"part must be a text that is not empty, or None, got {part!r}")
+        parts = part_names(part)
         sums, counts, keys = self._tallied(data)
-        parts = frozenset[str]() if part is None else frozenset({part})
         return Tally(mechanism=self._fingerprint, sums=sums, counts=counts, keys=keys, parts=parts)
 
     @final
-    def _read(self, data: Any) -> Any:
+    def _statistic_from(self, data: Any) -> Any:
         """What `_draw` needs, from data or from a tally."""
         if not isinstance(data, Tally):
             return self._statistic(data)
@@ -234,8 +232,9 @@ class Mechanism(Memo, ABC):
 
     def _from_tally(self, tally: Tally) -> Any:
         """What `_draw` needs, from a tally of this mechanism; by default `_from_integers`. Raises SchemaError."""
-        if tally.keys is not None:
-            raise SchemaError("the tally must be without groups, got one with groups")
+        width = self._tally_width
+        if tally.keys is not None or not (width is None or tally.sums.shape[1] == width):
+            raise SchemaError("the tally must be one that this mechanism makes, got groups or another number of sums")
         return self._from_integers(tuple(tally.sums[0].tolist()), int(tally.counts[0]))
 
     def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
@@ -265,6 +264,11 @@ class Mechanism(Memo, ABC):
         return {name: np.stack([draws[name] for draws in each], axis=1) for name in each[0]}
 
     @property
+    def _tally_width(self) -> int | None:
+        """The number of integers of the statistic, which tallies are compared with; None does not compare it."""
+        return None
+
+    @property
     def _record_rule(self) -> RecordRule | None:
         """How one record becomes integers, in a form that a database can compute; None if only `_integers` can."""
         return None
@@ -272,9 +276,8 @@ class Mechanism(Memo, ABC):
     @property
     def _why_no_tally(self) -> str:
         """The message of the error that `tally` raises, if the mechanism has no tallies."""
-        exact = getattr(self, "exact", None)
-        advice = "set exact=True" if exact is False else "call release with all of the data"
-        how = " with exact=False" if exact is False else ""
+        could = type(self)._integers is not Mechanism._integers and getattr(self, "exact", None) is False
+        how, advice = (" with exact=False", "set exact=True") if could else ("", "call release with all of the data")
         return f"{type(self).__name__}{how} has no tallies: its statistic is not a sum of integers; {advice}"
 
     @final
@@ -359,7 +362,7 @@ class Mechanism(Memo, ABC):
         SchemaError
             If `release` would refuse the data.
         """
-        self._read(data)
+        self._statistic_from(data)
         return CuratorNotes(title="the data have the expected form", facts={})
 
     @property
@@ -591,7 +594,7 @@ def _also_of_tallies(checks: Callable[..., CuratorNotes]) -> Callable[..., Curat
     def validate(self: Mechanism, data: Any) -> CuratorNotes:
         if not isinstance(data, Tally):
             return checks(self, data)
-        self._read(data)
+        self._statistic_from(data)
         return CuratorNotes(title="a tally of this mechanism", facts={"records": int(data.counts.sum())})
 
     return validate
@@ -645,6 +648,14 @@ class Wrapper(Mechanism):
     def _from_tally(self, tally: Tally) -> Any:
         self._check_statistic()
         return self.base._from_tally(tally)
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._check_statistic()
+        return self.base._integers(data)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> Any:
+        self._check_statistic()
+        return self.base._from_integers(sums, count)
 
     @property
     def _record_rule(self) -> RecordRule | None:
