@@ -507,7 +507,7 @@ class Model(Memo, ABC):
         Returns
         -------
         NoiseAware
-            The posterior distributions, a `GroupedPosterior`, and a description of how exact they are.
+            The posterior distributions, a `GroupPosteriors`, and a description of how exact they are.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 Sizes = NDArray[np.int64]
 
 
-class GroupedPosterior(PosteriorDistribution):
+class GroupPosteriors(PosteriorDistribution):
     """The independent distributions of one parameter in many groups, in the order of the public list of groups.
 
     `mean` and `variance` have shape (groups,) or (groups, K), `interval` (2, groups), and `sample` (size, groups, ...).
@@ -37,12 +37,12 @@ class GroupedPosterior(PosteriorDistribution):
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Kullback-Leibler divergence of all groups together in nats, the sum over the groups."""
-        assert isinstance(other, GroupedPosterior)
+        assert isinstance(other, GroupPosteriors)
         return sum(self[place].relative_entropy(other[place]) for place in range(len(self)))
 
 
 @frozen_value
-class SharedPosteriors(GroupedPosterior):
+class SharedPosteriors(GroupPosteriors):
     """Groups whose distributions are among `parts`; `places`, shape (groups,), says which part is whose."""
 
     parts: tuple[PosteriorDistribution, ...]

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.distributions.models.grouped import GroupedPosterior, Sizes, distinct_groups, members_of
+from privsample.distributions.models.grouped import GroupPosteriors, Sizes, distinct_groups, members_of
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.models.noise_aware import LARGEST, LOST, TOO_MANY, noisy_count_posterior
 from privsample.distributions.noise import Noise
@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
 
 @frozen_value
-class NoisyProportions(GroupedPosterior):
+class NoisyProportions(GroupPosteriors):
     """The proportions of groups with a Beta(a, b) prior, given noisy copies of a binomial count of each.
 
     `sizes` (k,), `observed` (copies, k) and the ranges `low` to `high` (k,) of the hidden counts are those of the
