@@ -171,14 +171,11 @@ def noisy_proportions(
 
 
 def blocks(widths: FloatArray) -> Iterator[Rows]:
-    """Divide rows of these widths into blocks of about equal widths whose tables are small."""
-    order, start = np.argsort(widths, kind="stable"), 0
-    while start < len(order):
-        count = max(_ENTRIES // int(widths[order[start]]), 1)
-        widest = int(widths[order[min(start + count, len(order)) - 1]])
-        stop = start + max(_ENTRIES // widest, 1)
-        yield order[start:stop]
-        start = stop
+    """Divide rows of these widths into blocks of similar widths, whose tables are small."""
+    levels = np.ceil(np.log2(widths)).astype(np.int64)
+    for level in np.unique(levels):
+        rows, step = np.flatnonzero(levels == level), max(_ENTRIES >> int(level), 1)
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 def _log_likelihood(noise: Noise, seen: FloatArray, s: FloatArray) -> FloatArray:
