@@ -108,6 +108,7 @@ def test_whole_numbers_as_keys():
 
 def test_inference_for_one_release_refuses_groups():
     together = statistics(BETA)
-    for infer in (ps.infer, ps.confidence_set):
-        with pytest.raises(TypeError, match="release must be of one group, got 3 groups"):
-            infer(together)
+    with pytest.raises(TypeError, match="release must be of one group, got 3 groups"):
+        ps.infer(together)
+    with pytest.raises(TypeError, match="release must be of one group, got 3 groups"):
+        ps.confidence_set(together, parameters={"theta": (0.0, 1.0)})
