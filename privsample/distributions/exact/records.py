@@ -5,6 +5,7 @@ the width of its bounds. docs/notes/exact_noise.md, steps 6 and 7.
 """
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -17,8 +18,12 @@ from privsample.distributions.exact.grid import Grid
 
 _STEPS = 40  # the default pitch is 2^-40 of the width of the bounds
 _LARGEST_SUM = 2**62  # sums of smaller absolute values fit in 64 bits
-_BLOCK = 1 << 16  # records whose arrays stay in the processor's cache
+_BLOCK = 1 << 15  # records whose arrays stay in the processor's cache
 _ORDINARY = 1000  # exponents of powers of two that are normal doubles
+# Adding it to a double up to 2^51 rounds that to a whole number, half to even, which the last bits of the sum hold.
+_ROUNDER = 1.5 * 2.0**52
+_ROUNDER_BITS = int(np.float64(_ROUNDER).view(np.int64))
+_MOST_ROUNDED = 2**51
 _MOST_STEPS = 2**53  # across the bounds: the index of a record, counted from the lower bound, is an exact double
 
 
@@ -93,14 +98,12 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
     fractions.Fraction
         The sum, a multiple of the pitch.
     """
-    if domain.integer_valued:
-        return Fraction(integer_sum(np.asarray(domain.clean(chunk), dtype=np.float64)))
-    grid = grid or record_grid(domain)
+    grid = Grid(pitch=1.0) if domain.integer_valued else grid or record_grid(domain)
     return index_sum(domain, chunk, grid) * Fraction(grid.pitch)
 
 
 def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
-    """The sum of the indices of a chunk of records, of a domain that is not integer-valued: `exact_sum` over the pitch.
+    """The sum of the indices of a chunk of records: `exact_sum` over the pitch. It is 1 for an integer-valued domain.
 
     Parameters
     ----------
@@ -116,8 +119,49 @@ def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
     int
         The sum.
     """
-    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
     first, last = index_ends(domain, grid)
+    largest = max(abs(first), abs(last))
+    if largest > _MOST_ROUNDED or abs(grid.exponent) >= _ORDINARY:
+        return _wide_sum(np.asarray(domain.clean(chunk), dtype=np.float64), first, last, grid)
+    if domain.integer_valued and _lies_inside(chunk, first, last):
+        return sum(int(part.sum(dtype=np.int64)) for part in _parts(chunk, largest))
+    low, high, factor = first * grid.pitch, last * grid.pitch, 2.0**-grid.exponent
+    missing = min(max(domain.missing, low), high)
+    buffer, total = np.empty(min(len(chunk), _BLOCK)), 0
+    # Rounding is monotone, and the ends are grid points: clipping to them first equals clipping the indices.
+    with np.errstate(over="ignore", invalid="ignore"):  # of narrower or wider floats, and of signalling NaN
+        for part in _parts(chunk, largest):
+            indices = buffer[: len(part)]
+            numbers = part.astype(np.float64, copy=False)  # a narrower type would round the bounds
+            np.clip(numbers, low, high, out=indices)
+            if domain.outside_is_missing:
+                np.putmask(indices, ~((numbers >= domain.low) & (numbers <= domain.high)), missing)  # also NaN
+            elif np.isnan(indices.max()):
+                np.putmask(indices, np.isnan(indices), missing)
+            np.multiply(indices, factor, out=indices)
+            np.add(indices, _ROUNDER, out=indices)
+            total += _wrapped(int(indices.view(np.int64).sum()) - len(part) * _ROUNDER_BITS)
+    return total
+
+
+def _wrapped(number: int) -> int:
+    """The integer of 64 bits that equals a number modulo 2^64: a sum that fits is exact, however it overflowed."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _parts(chunk: NDArray[Any], largest: int) -> Iterator[NDArray[Any]]:
+    """A chunk in blocks that stay in the processor's cache, and whose sums of such numbers fit in 64 bits."""
+    block = min(_BLOCK, _LARGEST_SUM // max(largest, 1))
+    return (chunk[start : start + block] for start in range(0, len(chunk), block))
+
+
+def _lies_inside(chunk: NDArray[Any], first: int, last: int) -> bool:
+    """Whether a chunk holds integers that the public rule leaves as they are."""
+    return chunk.dtype.kind in "iu" and len(chunk) > 0 and first <= int(chunk.min()) and int(chunk.max()) <= last
+
+
+def _wide_sum(cleaned: FloatArray, first: int, last: int, grid: Grid) -> int:
+    """The sum of indices that lie too far from 0 for `_ROUNDER`, or on a grid of extreme pitch."""
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
     total = first * len(cleaned)
     for start in range(0, len(cleaned), _BLOCK):
