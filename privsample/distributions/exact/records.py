@@ -51,7 +51,7 @@ def record_grid(domain: Domain, grid: float | None = None) -> Grid:
         return integer_grid(grid)
     width = domain.high - domain.low
     found = Grid(pitch=default_pitch(width) if grid is None else grid)
-    first, last = _ends(domain, found)
+    first, last = index_ends(domain, found)
     if not first < last:
         raise ValueError(
             f"grid must have at least two points from {domain.low:g} to {domain.high:g}, got the pitch "
@@ -93,17 +93,37 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
     fractions.Fraction
         The sum, a multiple of the pitch.
     """
-    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
     if domain.integer_valued:
-        return Fraction(integer_sum(cleaned))
+        return Fraction(integer_sum(np.asarray(domain.clean(chunk), dtype=np.float64)))
     grid = grid or record_grid(domain)
-    first, last = _ends(domain, grid)
+    return index_sum(domain, chunk, grid) * Fraction(grid.pitch)
+
+
+def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
+    """The sum of the indices of a chunk of records, of a domain that is not integer-valued: `exact_sum` over the pitch.
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain of the records.
+    chunk : array of shape (k,)
+        Records.
+    grid : Grid
+        The grid.
+
+    Returns
+    -------
+    int
+        The sum.
+    """
+    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
+    first, last = index_ends(domain, grid)
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
     total = first * len(cleaned)
     for start in range(0, len(cleaned), _BLOCK):
         indices = np.clip(np.rint(_steps(cleaned[start : start + _BLOCK], grid)), low, float(last))
         total += integer_sum(indices - low)  # exact doubles: the difference of integers at most 2^53 apart
-    return total * Fraction(grid.pitch)
+    return total
 
 
 def row_indices(rows: FloatArray, grid: Grid) -> FloatArray:
@@ -142,7 +162,7 @@ def points(indices: NDArray[Any], grid: Grid) -> FloatArray:
     return np.clip(found, -largest, largest).reshape(indices.shape)
 
 
-def _ends(domain: Domain, grid: Grid) -> tuple[int, int]:
+def index_ends(domain: Domain, grid: Grid) -> tuple[int, int]:
     """The indices of the first and the last grid point within the bounds."""
     pitch = Fraction(grid.pitch)
     return math.ceil(Fraction(domain.low) / pitch), math.floor(Fraction(domain.high) / pitch)

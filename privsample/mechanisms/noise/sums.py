@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +17,13 @@ from privsample._checks import (
     positive,
     positive_integer,
 )
+from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import exact_sum, integer_sums, record_grid, row_indices
+from privsample.distributions.exact.records import index_ends, index_sum, integer_sums, record_grid, row_indices
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
 from privsample.distributions.rows import count_clipped_rows, within_norm
@@ -47,6 +47,7 @@ from privsample.mechanisms.neighbours import (
 from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.tallies.rule import RecordRule
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -109,8 +110,8 @@ class NoisySum(ExactNoise):
         return "sum"
 
     @abstractmethod
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        """The sum of the contributions, each rounded to the grid, without rounding."""
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        """The sums of the grid's indices of what the records contribute, and the number of records."""
 
     @property
     @abstractmethod
@@ -168,11 +169,20 @@ class NoisySum(ExactNoise):
         )
 
     def _statistic(self, data: Any) -> Any:
-        records = self._checked(data)
-        return self._exact_sum(records) if self.exact else np.asarray(self._contributions(records).sum(axis=0))
+        if self.exact:
+            return self._from_integers(*self._integers(data))
+        return np.asarray(self._contributions(self._checked(data)).sum(axis=0))
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._unit  # noqa: B018 - raises the error of a mechanism that is not exact
+        return self._index_sums(data)
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        return np.shape(self._least_record)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        shape = (self.draws, *np.shape(self._least_record))
+        shape = (self.draws, *self._statistic_shape)
         if self.pitch is not None:
             noisy = noisy_points(statistic, shape, self._noise_distribution, Grid(pitch=self.pitch), rng)
             return {"sum": noisy}
@@ -187,9 +197,12 @@ class NoisySum(ExactNoise):
 
     def _checked(self, data: Any) -> NDArray[Any]:
         records = self.records(data)
-        if isinstance(self.relation, ReplaceOne) and len(records) != self.relation.n:
-            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {len(records)}")
+        self._check_size(len(records))
         return records
+
+    def _check_size(self, count: int) -> None:
+        if isinstance(self.relation, ReplaceOne) and count != self.relation.n:
+            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {count}")
 
 
 def _normalize(self: Any) -> None:
@@ -256,8 +269,18 @@ class ColumnSum(NoisySum):
     def _exact_grid(self) -> Grid:
         return record_grid(self.domain, self.grid)
 
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        return (exact_sum(self.domain, records, self._exact_grid()),)
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        total, count, grid = 0, 0, self._exact_grid()
+        for chunk in chunks(data):
+            total, count = total + index_sum(self.domain, chunk, grid), count + len(chunk)
+        return (total,), count
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        if self.pitch is None:
+            return None
+        first, last = index_ends(self.domain, self._exact_grid())
+        return RecordRule(domain=self.domain, pitch=self.pitch, first=first, last=last)
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return self.domain.problems(records)
@@ -516,10 +539,9 @@ class ClippedSum(NoisySum):
     def _exact_grid(self) -> Grid:
         return record_grid(self.domain, self.grid)
 
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        grid = self._exact_grid()
-        pitch = Fraction(grid.pitch)
-        return tuple(total * pitch for total in integer_sums(row_indices(self._contributions(records), grid)))
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        records = self.records(data)
+        return integer_sums(row_indices(self._contributions(records), self._exact_grid())), len(records)
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return count_clipped_rows(records, self.norm)
