@@ -27,7 +27,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.tallies.fingerprints import fingerprint
 from privsample.mechanisms.tallies.rule import RecordRule
-from privsample.mechanisms.tallies.tally import Tally, exact_row
+from privsample.mechanisms.tallies.tally import Tally, exact_row, part_names
 from privsample.relations import ReplaceOne
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Mechanism(Memo, ABC):
         source = generator(rng)
         self._check_generator(rng)
         account = account_of(self, rng)
-        found = self._draw_checked(self._read(data), source)
+        found = self._draw_checked(self._statistic_from(data), source)
         return Release(mechanism=self, draws=found.draws, account=account, coords=self._coords(data)), found.notes
 
     @final
@@ -205,14 +205,12 @@ class Mechanism(Memo, ABC):
         TypeError
             If the statistic is not a sum of integers of each record, or `part` is not a text.
         """
-        if not (part is None or (isinstance(part, str) and part)):
-            raise TypeError(f"part must be a text that is not empty, or None, got {part!r}")
+        parts = part_names(part)
         sums, counts, keys = self._tallied(data)
-        parts = frozenset[str]() if part is None else frozenset({part})
         return Tally(mechanism=self._fingerprint, sums=sums, counts=counts, keys=keys, parts=parts)
 
     @final
-    def _read(self, data: Any) -> Any:
+    def _statistic_from(self, data: Any) -> Any:
         """What `_draw` needs, from data or from a tally."""
         if not isinstance(data, Tally):
             return self._statistic(data)
@@ -359,7 +357,7 @@ class Mechanism(Memo, ABC):
         SchemaError
             If `release` would refuse the data.
         """
-        self._read(data)
+        self._statistic_from(data)
         return CuratorNotes(title="the data have the expected form", facts={})
 
     @property
@@ -591,7 +589,7 @@ def _also_of_tallies(checks: Callable[..., CuratorNotes]) -> Callable[..., Curat
     def validate(self: Mechanism, data: Any) -> CuratorNotes:
         if not isinstance(data, Tally):
             return checks(self, data)
-        self._read(data)
+        self._statistic_from(data)
         return CuratorNotes(title="a tally of this mechanism", facts={"records": int(data.counts.sum())})
 
     return validate

@@ -1,11 +1,11 @@
 """Merging of many tallies, each part once."""
 
-import hashlib
 from collections.abc import Iterable
 from functools import reduce
 
 from privsample._checks import listed
 from privsample.errors import SchemaError
+from privsample.mechanisms.tallies.fingerprints import content_digest
 from privsample.mechanisms.tallies.tally import Tally
 
 _SHOWN = 3  # names of parts in a message
@@ -60,14 +60,14 @@ class _Parts:
     """The parts that were merged so far, with the content in which each came."""
 
     def __init__(self) -> None:
-        self._content: dict[frozenset[str], bytes] = {}
+        self._content: dict[frozenset[str], str] = {}
         self._within: dict[str, frozenset[str]] = {}
 
     def is_new(self, tally: Tally) -> bool:
         """Whether a tally is to be added: False if its parts came before, with this content. Raises SchemaError."""
         if not tally.parts:
             return True
-        content, before = _digest(tally), self._content.get(tally.parts)
+        content, before = content_digest(tally), self._content.get(tally.parts)
         if before == content:
             return False
         if before is not None:
@@ -114,13 +114,3 @@ def _listed(names: Iterable[str]) -> str:
     """The names in order, the first few of many."""
     found = sorted(names)
     return ", ".join(map(repr, found[:_SHOWN])) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
-
-
-def _digest(tally: Tally) -> bytes:
-    """SHA-256 of the mechanism, the sums, the counts and the keys."""
-    content = hashlib.sha256(tally.mechanism.encode())
-    for array in (tally.sums, tally.counts, tally.keys):
-        if array is not None:
-            content.update(f"{array.dtype} {array.shape}".encode())
-            content.update(repr(array.tolist()).encode() if array.dtype == object else array.tobytes())
-    return content.digest()

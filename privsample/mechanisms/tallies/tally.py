@@ -1,17 +1,24 @@
 """A tally: the integer statistic of a part of the data on a public grid. Tallies of disjoint parts add up exactly."""
 
+import os
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._checks import flag, is_encodable
 from privsample._value import frozen_value, set_fields
 from privsample.errors import SchemaError
+from privsample.mechanisms.files import writable, write_whole
+from privsample.mechanisms.tallies.arrow import fields_of_table, from_file, to_file, to_table
+from privsample.mechanisms.tallies.fingerprints import content_digest
 
 _LARGEST = 2**62  # the sum of two smaller absolute values fits in 64 bits
 _MOST = 2**63  # integers from -2^63 to 2^63 - 1 fit in 64 bits
 _DIGITS = 64  # of a fingerprint
+_ENDING = ".arrow"
 
 
 @frozen_value
@@ -110,6 +117,97 @@ class Tally:
                 "part once"
             )
 
+    def to_arrow(self) -> Any:
+        """Return the tally as an Arrow table, private as the tally is.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns "key" (with groups) and "count", of the type int64, and "sum_0", "sum_1", ..., of the type
+            decimal128(38, 0). The metadata hold the format, the fingerprint of the mechanism, the names of the parts,
+            and a digest of the content.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        SchemaError
+            If a sum has more than 38 digits.
+        """
+        return to_table(self)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Self:
+        """Return the tally of an Arrow table.
+
+        Parameters
+        ----------
+        table : pyarrow.Table, pyarrow.RecordBatch or other Arrow data
+            The whole table that `to_arrow` returned.
+
+        Returns
+        -------
+        Tally
+            The tally.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        TypeError
+            If `table` is no Arrow data.
+        SchemaError
+            If the table is that of no tally, or of another format, or has lost rows.
+        """
+        fields, digest = fields_of_table(table)
+        found = cls(**fields)
+        if digest != content_digest(found):
+            raise _broken("its content was altered or cut")
+        return found
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the tally to an Arrow file, which is as private as the data and which its owner alone may read.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write, which ends in .arrow.
+        force : bool, default False
+            Replace an existing file.
+
+        Raises
+        ------
+        ValueError, OSError
+            If the path has another ending, or cannot be written.
+        ImportError
+            If pyarrow is not installed.
+        """
+        target = writable(path, force=flag(force=force), endings=(_ENDING,))
+        write_whole(target, to_file(self), private=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a tally from a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A file that `save` wrote.
+
+        Returns
+        -------
+        Tally
+            The tally.
+
+        Raises
+        ------
+        SchemaError
+            If the file is truncated, altered, of another format, or holds no tally.
+        OSError
+            If it cannot be read.
+        """
+        return cls.from_arrow(from_file(Path(path).read_bytes()))
+
     @property
     def never_written(self) -> bool:
         """Always True: the functions that write releases, reports and accounts raise an error for a tally."""
@@ -119,6 +217,15 @@ class Tally:
 def exact_row(integers: Iterable[int]) -> NDArray[Any]:
     """Integers of any size as an array of shape (1, k), which NumPy must not round."""
     return np.array([list(integers)], dtype=object)
+
+
+def part_names(part: object) -> frozenset[str]:
+    """The names of the parts of a tally of one part, which may have none. Raises TypeError."""
+    if part is None:
+        return frozenset()
+    if not isinstance(part, str) or not part or not is_encodable(part):
+        raise TypeError(f"part must be a text that is not empty, or None, got {part!r}")
+    return frozenset({str(part)})
 
 
 def _restored(mechanism: str, sums: Any, counts: Any, keys: Any, parts: frozenset[str]) -> Tally:
@@ -164,7 +271,7 @@ def _names(parts: Any) -> frozenset[str]:
     if not isinstance(parts, Iterable) or isinstance(parts, (str, bytes)):
         raise _broken("its parts must be a set of names")
     found = list(parts)
-    if not all(isinstance(name, str) and name for name in found):
+    if not all(isinstance(name, str) and name and is_encodable(name) for name in found):
         raise _broken("its parts must be texts that are not empty")
     return frozenset(found)
 
@@ -175,8 +282,8 @@ def _union(first: Any, second: Any) -> tuple[Any, Any, Any]:
     if first is None or np.array_equal(first, second):
         return first, every, every
     keys = np.union1d(first, second)
-    places = (every if len(own) == len(keys) else np.searchsorted(keys, own) for own in (first, second))
-    return (keys, *places)
+    before, after = (every if len(own) == len(keys) else np.searchsorted(keys, own) for own in (first, second))
+    return keys, before, after
 
 
 def _added(groups: int, *terms: tuple[Any, NDArray[Any]]) -> NDArray[Any]:
