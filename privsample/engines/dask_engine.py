@@ -165,8 +165,8 @@ def _array_parts(array: Any, columns: Columns) -> list[_Task]:
     """The blocks of a dask Array of shape (n,). Raises SchemaError."""
     if array.ndim != 1 or columns.names != (columns.records,):
         raise SchemaError(
-            f"a dask Array must be one column, shape (n,), without groups and units, got {array.ndim} axes; make a dask "
-            "DataFrame of several columns"
+            f"a dask Array must be one column, shape (n,), without groups and units, got {array.ndim} axes; make a "
+            "dask DataFrame of several columns"
         )
     return [
         _Task(name=f"{array.name} block {place}", content=block, read=_read_block)
