@@ -232,8 +232,9 @@ class Mechanism(Memo, ABC):
 
     def _from_tally(self, tally: Tally) -> Any:
         """What `_draw` needs, from a tally of this mechanism; by default `_from_integers`. Raises SchemaError."""
-        if tally.keys is not None:
-            raise SchemaError("the tally must be without groups, got one with groups")
+        width = self._tally_width
+        if tally.keys is not None or not (width is None or tally.sums.shape[1] == width):
+            raise SchemaError("the tally must be one that this mechanism makes, got groups or another number of sums")
         return self._from_integers(tuple(tally.sums[0].tolist()), int(tally.counts[0]))
 
     def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
@@ -263,6 +264,11 @@ class Mechanism(Memo, ABC):
         return {name: np.stack([draws[name] for draws in each], axis=1) for name in each[0]}
 
     @property
+    def _tally_width(self) -> int | None:
+        """The number of integers of the statistic, which tallies are compared with; None does not compare it."""
+        return None
+
+    @property
     def _record_rule(self) -> RecordRule | None:
         """How one record becomes integers, in a form that a database can compute; None if only `_integers` can."""
         return None
@@ -270,9 +276,8 @@ class Mechanism(Memo, ABC):
     @property
     def _why_no_tally(self) -> str:
         """The message of the error that `tally` raises, if the mechanism has no tallies."""
-        exact = getattr(self, "exact", None)
-        advice = "set exact=True" if exact is False else "call release with all of the data"
-        how = " with exact=False" if exact is False else ""
+        could = type(self)._integers is not Mechanism._integers and getattr(self, "exact", None) is False
+        how, advice = (" with exact=False", "set exact=True") if could else ("", "call release with all of the data")
         return f"{type(self).__name__}{how} has no tallies: its statistic is not a sum of integers; {advice}"
 
     @final
@@ -643,6 +648,14 @@ class Wrapper(Mechanism):
     def _from_tally(self, tally: Tally) -> Any:
         self._check_statistic()
         return self.base._from_tally(tally)
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._check_statistic()
+        return self.base._integers(data)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> Any:
+        self._check_statistic()
+        return self.base._from_integers(sums, count)
 
     @property
     def _record_rule(self) -> RecordRule | None:

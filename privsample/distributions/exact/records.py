@@ -5,7 +5,7 @@ the width of its bounds. docs/notes/exact_noise.md, steps 6 and 7.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -194,6 +194,13 @@ def integer_sum(numbers: FloatArray) -> int:
 def integer_sums(rows: FloatArray) -> tuple[int, ...]:
     """The exact sums of the columns of whole numbers that doubles hold."""
     return tuple(integer_sum(column) for column in np.ascontiguousarray(rows.T))
+
+
+def grid_indices(statistic: Sequence[Fraction], pitch: float) -> tuple[int, ...]:
+    """The indices of points of a grid."""
+    indices = [number / Fraction(pitch) for number in statistic]
+    assert all(index.denominator == 1 for index in indices)
+    return tuple(index.numerator for index in indices)
 
 
 def points(indices: NDArray[Any], grid: Grid) -> FloatArray:

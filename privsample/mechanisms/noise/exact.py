@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import points
+from privsample.distributions.exact.records import grid_indices, points
 from privsample.distributions.noise import Noise
 from privsample.mechanisms.base import Draws, Mechanism
 
@@ -71,6 +72,10 @@ class ExactNoise(Mechanism):
     def _check_size(self, count: int) -> None:
         """Check the number of records, if it is public. Raises SchemaError."""
 
+    @property
+    def _tally_width(self) -> int:
+        return prod(self._statistic_shape)
+
     def _from_integers(self, sums: tuple[int, ...], count: int) -> tuple[Fraction, ...]:
         unit = Fraction(self._unit)
         self._check_size(count)
@@ -99,13 +104,6 @@ class ExactNoise(Mechanism):
     def _assumptions(self) -> frozenset[Assumption]:
         """What the account of the draws assumes."""
         return frozenset({Assumption.IDEAL_REALS} if self.pitch is None else ())
-
-
-def grid_indices(statistic: Sequence[Fraction], pitch: float) -> tuple[int, ...]:
-    """The indices of points of a grid."""
-    indices = [number / Fraction(pitch) for number in statistic]
-    assert all(index.denominator == 1 for index in indices)
-    return tuple(index.numerator for index in indices)
 
 
 def noisy_points(

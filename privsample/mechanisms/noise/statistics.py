@@ -12,7 +12,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import default_pitch
+from privsample.distributions.exact.records import default_pitch, grid_indices
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.moments import MomentModel
@@ -26,7 +26,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
-from privsample.mechanisms.noise.exact import ExactNoise, grid_indices, noisy_points
+from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
 from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws

@@ -17,13 +17,12 @@ from privsample._checks import (
     positive,
     positive_integer,
 )
-from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import index_ends, index_sum, integer_sums, record_grid, row_indices
+from privsample.distributions.exact.records import integer_sums, record_grid, row_indices
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
 from privsample.distributions.rows import count_clipped_rows, within_norm
@@ -47,7 +46,7 @@ from privsample.mechanisms.neighbours import (
 from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.tallies.rule import RecordRule
+from privsample.mechanisms.tallies.rule import RecordRule, column_rule, column_sums
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -270,17 +269,11 @@ class ColumnSum(NoisySum):
         return record_grid(self.domain, self.grid)
 
     def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
-        total, count, grid = 0, 0, self._exact_grid()
-        for chunk in chunks(data):
-            total, count = total + index_sum(self.domain, chunk, grid), count + len(chunk)
-        return (total,), count
+        return column_sums(self.domain, data, self._exact_grid())
 
     @property
     def _record_rule(self) -> RecordRule | None:
-        if self.pitch is None:
-            return None
-        first, last = index_ends(self.domain, self._exact_grid())
-        return RecordRule(domain=self.domain, pitch=self.pitch, first=first, last=last)
+        return None if self.pitch is None else column_rule(self.domain, self._exact_grid())
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return self.domain.problems(records)

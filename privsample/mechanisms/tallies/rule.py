@@ -1,11 +1,12 @@
 """How one record becomes integers on a public grid, in a form that a database can compute."""
 
-from typing import Literal
+from typing import Any, Literal
 
+from privsample._data import chunks
 from privsample._value import frozen_value
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import index_ends
+from privsample.distributions.exact.records import index_ends, index_sum
 from privsample.distributions.models.base import Model
 
 
@@ -56,6 +57,14 @@ def record_rule(model: Model, grid: Grid | None = None) -> RecordRule | None:
     if type(model).statistic is not Model.statistic:
         return None
     return column_rule(model.domain, grid or model.statistic_grid())
+
+
+def column_sums(domain: Domain, data: Any, grid: Grid) -> tuple[tuple[int], int]:
+    """The sum of the grid's indices of a column of numbers, and the number of records. Raises SchemaError."""
+    total, count = 0, 0
+    for chunk in chunks(data):
+        total, count = total + index_sum(domain, chunk, grid), count + len(chunk)
+    return (total,), count
 
 
 def column_rule(domain: Domain, grid: Grid | None) -> RecordRule | None:
