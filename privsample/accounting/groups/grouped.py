@@ -31,7 +31,7 @@ class GroupedAccountant(Accountant):
 
     Parameters
     ----------
-    parts : tuple of (Accountant, int)
+    accounts : tuple of (Accountant, int)
         The account of one group for one record, and the number of groups that have it, >= 1. Under AddRemove there is
         one entry. Under ReplaceOne there is one for each distinct account: the numbers of records may differ.
     groups_per_unit : int, default 1
@@ -39,11 +39,11 @@ class GroupedAccountant(Accountant):
     records_per_group : int, default 1
         Largest number of records that a unit contributes to one group, >= 1.
     unit : str, optional
-        What one unit is, for example "patient". None takes the unit of the parts.
+        What one unit is, for example "patient". None takes the unit of the accounts.
     members : int, default 1
         Number of units in which neighbours differ, >= 1.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee. Those of the parts are added.
+        Assumptions of the guarantee. Those of the accounts are added.
 
     Raises
     ------
@@ -52,25 +52,25 @@ class GroupedAccountant(Accountant):
     ValueError
         If there is no entry, or a number is below 1.
     RelationMismatch
-        If the parts are neither under AddRemove, with one entry, nor all under ReplaceOne with one unit; if a part is
-        the account of a group of records; or if units contribute several records under ReplaceOne.
+        If the accounts are neither under AddRemove, with one entry, nor all under ReplaceOne with one unit; if one is
+        that of a group of records; or if units contribute several records under ReplaceOne.
 
     Notes
     -----
     Source: McSherry 2009, Theorem 4; docs/notes/groups.md.
 
-    Kind: that of the parts for one record; exact for Gaussian noise; otherwise that of the composition.
+    Kind: that of the accounts for one record; exact for Gaussian noise; otherwise that of the composition.
 
     Examples
     --------
     >>> import privsample as ps
     >>> one = ps.GaussianAccountant(sensitivity=1, noise_std=4)
-    >>> account = ps.GroupedAccountant(parts=((one, 1000),), groups_per_unit=4, unit="patient")
+    >>> account = ps.GroupedAccountant(accounts=((one, 1000),), groups_per_unit=4, unit="patient")
     >>> ps.GaussianAccountant(sensitivity=2, noise_std=4).epsilon(1e-6) == account.epsilon(1e-6)
     True
     """
 
-    parts: tuple[tuple[Accountant, int], ...]
+    accounts: tuple[tuple[Accountant, int], ...]
     groups_per_unit: int = 1
     records_per_group: int = 1
     unit: str | None = None
@@ -78,57 +78,57 @@ class GroupedAccountant(Accountant):
     assumptions: frozenset[Assumption] = frozenset()
 
     def __post_init__(self) -> None:
-        parts = _checked_parts(self.parts)
-        relations = [part.relation for part, _ in parts]
+        accounts = _checked_accounts(self.accounts)
+        relations = [part.relation for part, _ in accounts]
         fixed = all(isinstance(relation, ReplaceOne) for relation in relations)
         units = {str(getattr(relation, "unit", "")) for relation in relations}
-        if not (fixed or (isinstance(relations[0], AddRemove) and len(parts) == 1)) or len(units) != 1:
+        if not (fixed or (isinstance(relations[0], AddRemove) and len(accounts) == 1)) or len(units) != 1:
             raise RelationMismatch(
-                "parts must be one account under AddRemove, or accounts under ReplaceOne about one unit, got "
+                "accounts must be one account under AddRemove, or accounts under ReplaceOne about one unit, got "
                 f"{', '.join(sorted(set(map(str, relations))))}"
             )
         if any(getattr(relation, "members", 1) > 1 for relation in relations):
-            raise RelationMismatch("parts must be accounts of one record: apply .group to the account of all groups")
+            raise RelationMismatch("accounts must be accounts of one record: apply .group to the account of all groups")
         numbers = {
             name: positive_integer(**{name: getattr(self, name)})
             for name in ("groups_per_unit", "records_per_group", "members")
         }
-        groups = sum(count for _, count in parts)
+        groups = sum(count for _, count in accounts)
         numbers["groups_per_unit"] = min(numbers["groups_per_unit"], groups)
         if fixed and numbers != dict.fromkeys(numbers, 1):
             raise RelationMismatch(
-                "parts must be under AddRemove for units that contribute several records, or for groups of units: "
+                "accounts must be under AddRemove for units that contribute several records, or for groups of units: "
                 "under ReplaceOne the number of records of each group is public, which several records of a unit change"
             )
         unit = units.pop() if self.unit is None else AddRemove(unit=self.unit).unit
         more = frozenset({Assumption.FIXED_PARTS} if fixed else ())
-        union = self.assumptions.union(all_assumptions(tuple(part for part, _ in parts)), more)
-        set_fields(self, parts=parts, unit=unit, assumptions=union, **numbers)
+        union = self.assumptions.union(all_assumptions(tuple(part for part, _ in accounts)), more)
+        set_fields(self, accounts=accounts, unit=unit, assumptions=union, **numbers)
         if not fixed:
             self._cases  # noqa: B018 - the accounts of groups of records refuse what has no guarantee
 
     @property
     def groups(self) -> int:
         """The number of groups."""
-        return sum(count for _, count in self.parts)
+        return sum(count for _, count in self.accounts)
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
         """AddRemove of a unit; or ReplaceOne with the number of records of all groups together."""
         assert self.unit is not None
-        sizes = [part.relation.n * count for part, count in self.parts if isinstance(part.relation, ReplaceOne)]
+        sizes = [part.relation.n * count for part, count in self.accounts if isinstance(part.relation, ReplaceOne)]
         return ReplaceOne(n=sum(sizes), unit=self.unit) if sizes else AddRemove(unit=self.unit, members=self.members)
 
     @property
     def source(self) -> str:
-        """The theorem on parallel composition, the note with the proofs, and the sources of the parts."""
-        members = dict.fromkeys(part.source for part, _ in self.parts)
+        """The theorem on parallel composition, the note with the proofs, and the sources of the accounts."""
+        members = dict.fromkeys(part.source for part, _ in self.accounts)
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition); docs/notes/groups.md", *members])
 
     def _bounds(self) -> PrivacyBounds:
         """The largest bounds among all ways in which units can share groups; the general bound if there are many."""
         if isinstance(self.relation, ReplaceOne):
-            return _largest([part.bounds for part, _ in self.parts])
+            return _largest([part.bounds for part, _ in self.accounts])
         if self._cases is None:
             return group(replace(self, members=1).bounds, self.members)
         return _largest([compose([(one.bounds, times) for one, times in case]) for case in self._cases])
@@ -139,7 +139,7 @@ class GroupedAccountant(Accountant):
 
         None if there are too many ways (groups.md, steps 4 and 5).
         """
-        (base, _), own = self.parts[0], self.records_per_group
+        (base, _), own = self.accounts[0], self.records_per_group
         found = self._shared_groups
         return (
             None
@@ -154,7 +154,7 @@ class GroupedAccountant(Accountant):
     def _shared_groups(self) -> list[tuple[int, ...]] | None:
         """Numbers of units that contribute to each changed group, for all ways that matter; None if they are many."""
         units, changed = self.members, self.groups_per_unit
-        if units == 1 or changed == self.groups or _is_cheaper_spread(self.parts[0][0]):
+        if units == 1 or changed == self.groups or _is_cheaper_spread(self.accounts[0][0]):
             return [(units,) * changed]
         if changed > _MOST_CHANGED:
             return None
@@ -176,16 +176,16 @@ class GroupedAccountant(Accountant):
         return Group(base=self, size=1, relation=relation)
 
 
-def _checked_parts(parts: object) -> tuple[tuple[Accountant, int], ...]:
+def _checked_accounts(given: object) -> tuple[tuple[Accountant, int], ...]:
     """The entries, with equal accounts counted together. Raises TypeError or ValueError."""
     counts: dict[Accountant, int] = {}
-    for entry in listed(parts=parts):
+    for entry in listed(accounts=given):
         if not (isinstance(entry, tuple) and len(entry) == 2):
-            raise TypeError(f"parts must hold pairs (account, number of groups), got {type(entry).__name__}")
-        account = checked_account(parts=entry[0])
+            raise TypeError(f"accounts must hold pairs (account, number of groups), got {type(entry).__name__}")
+        account = checked_account(accounts=entry[0])
         counts[account] = counts.get(account, 0) + positive_integer(groups=entry[1])
     if not counts:
-        raise ValueError("parts must hold at least one account")
+        raise ValueError("accounts must hold at least one account")
     return tuple(counts.items())
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,16 +19,23 @@ from privsample._checks import (
     positive_integer,
 )
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.groups.grouped import GroupedAccountant
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import ColumnFormat
 from privsample.errors import RelationMismatch, SchemaError
 from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.groups.columns import read_keys
 from privsample.mechanisms.groups.contribution import Contribution, Integers
 from privsample.mechanisms.groups.keys import KeyIndex, Keys, checked_keys
+from privsample.mechanisms.groups.neighbours import grouped_neighbours
 from privsample.mechanisms.groups.sums import grouped_sums, record_offsets, sums_of_groups
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.noise.exact import ExactNoise
+from privsample.mechanisms.noise.statistics import NoisyStatistics
+from privsample.mechanisms.noise.sums import GaussianSum
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.tallies.rule import RecordRule
 from privsample.mechanisms.tallies.tally import Tally
@@ -161,19 +169,21 @@ class GroupedMechanism(Mechanism):
     @cached
     def accountant(self) -> GroupedAccountant:
         """The account of the release for all groups together."""
+        assumed = frozenset({Assumption.LISTED_KEYS} if self.unlisted == "refuse" else ())
         if self.sizes is not None:
-            each = Counter(self.sizes)
-            return GroupedAccountant(
-                parts=tuple((self.base.for_size(n).accountant, count) for n, count in each.items())
-            )
-        bounds, parts = self.contribution, ((self.base.accountant, len(self.keys)),)
+            each = Counter(self.sizes).items()
+            accounts = tuple((self.base.for_size(n).accountant, count) for n, count in each)
+        else:
+            accounts = ((self.base.accountant, len(self.keys)),)
+        bounds = self.contribution
         if bounds is None:
-            return GroupedAccountant(parts=parts)
+            return GroupedAccountant(accounts=accounts, assumptions=assumed)
         return GroupedAccountant(
-            parts=parts,
+            accounts=accounts,
             groups_per_unit=bounds.groups,
             records_per_group=bounds.records_per_group,
             unit=bounds.unit,
+            assumptions=assumed | {Assumption.WHOLE_UNITS},
         )
 
     # Reading
@@ -193,7 +203,7 @@ class GroupedMechanism(Mechanism):
             got = f"{len(data)} parts" if isinstance(data, (tuple, list)) else type(data).__name__
             raise SchemaError(f"data must be {wanted}, columns of equal length, got {got}")
         assert self.base.record_format is not None
-        places = self._index.places(read_keys(data[-2], f"{self.name} keys"), f"{self.name} keys")
+        places = self._index.places(read_keys(data[-2], self._column), self._column)
         units = None if parts == 2 else read_keys(data[0], f"{self._unit} column").codes()
         records = self.base.record_format.read(data[-1])
         if not len(places) == len(records) == (len(places) if units is None else len(units)):
@@ -207,6 +217,11 @@ class GroupedMechanism(Mechanism):
                 "the keys to the public list, or set unlisted='drop' to leave such records out"
             )
         return places[listed_], records[listed_], None if units is None else units[listed_]
+
+    @property
+    def _column(self) -> str:
+        """What the column of keys is, for messages."""
+        return f"{self.name} keys"
 
     @property
     def _unit(self) -> str:
@@ -281,6 +296,10 @@ class GroupedMechanism(Mechanism):
         """The number of independent draws for each group."""
         return int(getattr(self.base, "draws", 1))
 
+    def _base_of(self, place: int) -> Mechanism:
+        """The mechanism for one group."""
+        return self.base if self.sizes is None else self.base.for_size(self.sizes[place])
+
     @property
     def _width(self) -> int:
         """Numbers in one draw for one group."""
@@ -290,13 +309,14 @@ class GroupedMechanism(Mechanism):
     # Description
 
     @property
-    def groups_in_words(self) -> str:
-        """The groups and what a unit contributes: "each of 1,000 hospitals"."""
+    def _scope(self) -> str:
+        """Which groups are released, and what a unit contributes, in one or two sentences."""
         groups = f"each of {len(self.keys):,} {plural(self.name)}" if len(self.keys) > 1 else f"one {self.name}"
+        sentence = f"The numbers are released for {groups}, and the guarantee covers all of them together."
         if self.contribution is None:
-            return groups
+            return sentence
         most = count_noun(min(self.contribution.groups, len(self.keys)), self.name)
-        return f"{groups}, where one {self._unit} counts in at most {most}, {self.contribution.description}"
+        return f"{sentence} One {self._unit} counts in at most {most}, {self.contribution.description}."
 
     @property
     def title(self) -> str:
@@ -305,8 +325,8 @@ class GroupedMechanism(Mechanism):
 
     @property
     def description(self) -> str:
-        """The description of the base, and how many groups there are, in two sentences."""
-        return f"{self.base.description} This is released for {self.groups_in_words}."
+        """The description of the base, which groups are released, and what a unit contributes."""
+        return f"{self.base.description} {self._scope}"
 
     @property
     def quantity(self) -> str:
@@ -343,13 +363,44 @@ class GroupedMechanism(Mechanism):
         return tuple(map(str, self.keys))
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count the records that the public rules of the base would replace, for the curator. Raises SchemaError."""
-        self._statistic(data)
-        places, records, _ = self._columns(data)
-        facts: dict[str, int] = {}
-        return CuratorNotes(
-            title=f"{count_noun(len(records), 'record')} in {count_noun(len(np.unique(places)), self.name)}",
-            facts=facts,
+        """Count the records that the public rules replace or leave out, for the curator. Raises SchemaError."""
+        counts, (places, records, units) = self._statistic(data)[1], self._columns(data)
+        assert self.base.record_format is not None
+        facts: dict[str, object] = {}
+        if len(records):
+            facts |= self.base.for_size(len(records)).validate(self.base.record_format.to_data(records)).facts
+        more = {
+            "records of unlisted groups": len(read_keys(data[-2], self._column)) - len(places),
+            "records beyond the bounds of their unit": 0 if units is None else len(places) - int(counts.sum()),
+        }
+        groups = count_noun(int(np.count_nonzero(counts)), self.name)
+        title = f"{count_noun(len(records), 'record')} in {groups} of {len(self.keys):,}"
+        return CuratorNotes(title=title, facts=facts | {reason: count for reason, count in more.items() if count})
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The worst neighbours of the base, in each of the groups to which a unit can contribute."""
+        return grouped_neighbours(self, group)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A sum whose mutant adds too little noise, and one whose mutant counts too many records of a unit."""
+        keys = ("north", "south")
+        base = GaussianSum(bounds=(0, 1), noise_std=2)
+        one, two = (Contribution(groups=2, records=k, unit="patient") for k in (1, 2))
+        with_public_sizes = NoisyStatistics(model=BetaBernoulli(alpha=2, beta=3), n=3, scale=2.0)
+        return (
+            Example.with_wrong_fields(
+                "grouped-units",
+                cls(name="clinic", base=base, keys=keys, contribution=one),
+                contribution=two,
+                bug="more records of a unit count than stated",
+            ),
+            Example.with_wrong_fields(
+                "grouped-statistics",
+                cls(name="clinic", base=with_public_sizes, keys=keys, sizes=(3, 4)),
+                base=replace(with_public_sizes, scale=1.4),
+                bug=TOO_LITTLE_NOISE,
+            ),
         )
 
 
