@@ -115,7 +115,7 @@ class GroupedMechanism(Mechanism):
         set_fields(self, keys=keys, sizes=self._checked_sizes(keys))
         if self.name in {axis for axes in self._dims.values() for axis in axes[1:]} | self._dims.keys():
             raise ValueError(f"name must differ from the names of the draws and their axes, got {self.name!r}")
-        check_memory(len(keys) * self.draws * self._width, lower="the number of keys or of draws")
+        check_memory(len(keys) * self._draws * self._width, lower="the number of keys or of draws")
         self.accountant  # noqa: B018 - building it checks the rest
 
     def _check_base(self) -> None:
@@ -292,7 +292,7 @@ class GroupedMechanism(Mechanism):
         return found
 
     @property
-    def draws(self) -> int:
+    def _draws(self) -> int:
         """The number of independent draws for each group."""
         return int(getattr(self.base, "draws", 1))
 
