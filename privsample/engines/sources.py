@@ -11,7 +11,9 @@ from privsample.engines.protocol import Columns, check_columns, unreadable
 from privsample.errors import SchemaError
 
 _ROWS = 1 << 18  # of a record batch
-_NAMED = "a path, a list of paths, an Arrow table, reader or dataset, a DuckDB relation, or a Polars or pandas DataFrame"
+_NAMED = (
+    "a path, a list of paths, an Arrow table, reader or dataset, a DuckDB relation, or a Polars or pandas DataFrame"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

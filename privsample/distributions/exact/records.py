@@ -19,12 +19,11 @@ from privsample.distributions.exact.grid import Grid
 _STEPS = 40  # the default pitch is 2^-40 of the width of the bounds
 _LARGEST_SUM = 2**62  # sums of smaller absolute values fit in 64 bits
 _BLOCK = 1 << 15  # records whose arrays stay in the processor's cache
-_ORDINARY = 1000  # exponents of powers of two that are normal doubles
-# Adding it to a double up to 2^51 rounds that to a whole number, half to even, which the last bits of the sum hold.
-_ROUNDER = 1.5 * 2.0**52
-_ROUNDER_BITS = int(np.float64(_ROUNDER).view(np.int64))
-_MOST_ROUNDED = 2**51
+_ORDINARY = 950  # exponents of powers of two that are normal doubles, also times 2^53
+_SHIFT = 1.5 * 2.0**52
+_MOST_SHIFTED = 2**51  # absolute values of indices that the shift rounds
 _MOST_STEPS = 2**53  # across the bounds: the index of a record, counted from the lower bound, is an exact double
+_INTEGERS = Grid(pitch=1.0)
 
 
 def default_pitch(scale: float) -> float:
@@ -98,7 +97,11 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
     fractions.Fraction
         The sum, a multiple of the pitch.
     """
-    grid = Grid(pitch=1.0) if domain.integer_valued else grid or record_grid(domain)
+    if domain.integer_valued:
+        if float(domain.low).is_integer() and float(domain.high).is_integer():
+            return Fraction(index_sum(domain, chunk, _INTEGERS))
+        return Fraction(integer_sum(np.asarray(domain.clean(chunk), dtype=np.float64)))
+    grid = grid or record_grid(domain)
     return index_sum(domain, chunk, grid) * Fraction(grid.pitch)
 
 
@@ -121,26 +124,30 @@ def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
     """
     first, last = index_ends(domain, grid)
     largest = max(abs(first), abs(last))
-    if largest > _MOST_ROUNDED or abs(grid.exponent) >= _ORDINARY:
+    if largest > _MOST_SHIFTED or abs(grid.exponent) >= _ORDINARY:
         return _wide_sum(np.asarray(domain.clean(chunk), dtype=np.float64), first, last, grid)
     if domain.integer_valued and _lies_inside(chunk, first, last):
         return sum(int(part.sum(dtype=np.int64)) for part in _parts(chunk, largest))
-    low, high, factor = first * grid.pitch, last * grid.pitch, 2.0**-grid.exponent
+    # Doubles near 1.5 2^52 pitches are one pitch apart: adding that number to a record of at most 2^51 pitches rounds
+    # it to the nearest point of the grid, half to even, and leaves the index in the last bits of the sum. The bits, as
+    # integers, less those of the number are the index (exact_noise.md, step 6).
+    shift = math.ldexp(_SHIFT, grid.exponent)
+    shift_bits = int(np.float64(shift).view(np.int64))
+    # Rounding is monotone, and the ends are grid points: clipping to them first equals clipping the indices.
+    low, high = first * grid.pitch, last * grid.pitch
     missing = min(max(domain.missing, low), high)
     buffer, total = np.empty(min(len(chunk), _BLOCK)), 0
-    # Rounding is monotone, and the ends are grid points: clipping to them first equals clipping the indices.
-    with np.errstate(over="ignore", invalid="ignore"):  # of narrower or wider floats, and of signalling NaN
+    with np.errstate(over="ignore", invalid="ignore"):  # of wider floats, and of signalling NaN
         for part in _parts(chunk, largest):
-            indices = buffer[: len(part)]
+            moved = buffer[: len(part)]
             numbers = part.astype(np.float64, copy=False)  # a narrower type would round the bounds
-            np.clip(numbers, low, high, out=indices)
+            np.clip(numbers, low, high, out=moved)
             if domain.outside_is_missing:
-                np.putmask(indices, ~((numbers >= domain.low) & (numbers <= domain.high)), missing)  # also NaN
-            elif np.isnan(indices.max()):
-                np.putmask(indices, np.isnan(indices), missing)
-            np.multiply(indices, factor, out=indices)
-            np.add(indices, _ROUNDER, out=indices)
-            total += _wrapped(int(indices.view(np.int64).sum()) - len(part) * _ROUNDER_BITS)
+                np.putmask(moved, ~((numbers >= domain.low) & (numbers <= domain.high)), missing)  # also NaN
+            elif np.isnan(moved.max()):
+                np.putmask(moved, np.isnan(moved), missing)
+            np.add(moved, shift, out=moved)
+            total += _wrapped(int(moved.view(np.int64).sum()) - len(part) * shift_bits)
     return total
 
 
@@ -161,7 +168,7 @@ def _lies_inside(chunk: NDArray[Any], first: int, last: int) -> bool:
 
 
 def _wide_sum(cleaned: FloatArray, first: int, last: int, grid: Grid) -> int:
-    """The sum of indices that lie too far from 0 for `_ROUNDER`, or on a grid of extreme pitch."""
+    """The sum of indices that lie too far from 0 for the shift, or on a grid of extreme pitch."""
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
     total = first * len(cleaned)
     for start in range(0, len(cleaned), _BLOCK):
