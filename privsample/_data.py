@@ -155,13 +155,13 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in _prefetch(reader))
+        arrays = (batch.column(0) for batch in prefetch(reader))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
 
 
-def _prefetch(batches: Iterable[Any]) -> Iterator[Any]:
+def prefetch(batches: Iterable[Any]) -> Iterator[Any]:
     """The same batches; the next one is read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from privsample._data import _prefetch
+from privsample._data import prefetch
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, unreadable
-from privsample.errors import SchemaError
 
 _ROWS = 1 << 18  # of a record batch
 _NAMED = (
@@ -46,28 +45,103 @@ def is_path(source: Any) -> bool:
 
 
 def open_stream(source: Any, columns: Columns) -> Stream:
-    """The columns of a source as a stream. Raises SchemaError if one is missing, and TypeError for no source."""
+    """The columns of a source as a stream. Raises SchemaError if one is missing, and TypeError if it is no source."""
     import pyarrow as pa
-    from pyarrow.dataset import Dataset
 
     if is_path(source):
         parts, empty = parquet_parts(source, columns)
         files = list(dict.fromkeys(part.file for part in parts))
-        return Stream(empty=empty, batches=_guarded(_file_batches(files, empty.schema)))
-    if isinstance(source, Dataset):
-        check_columns(source.schema.names, columns)
-        reader = source.scanner(columns=list(columns.names), batch_size=_ROWS).to_reader()
-    elif type(source).__module__.startswith("polars") and hasattr(source, "collect_batches"):
-        check_columns(_names_of(source), columns)
-        reader = _lazy_batches(source.select(list(columns.names)))
-    elif hasattr(source, "__arrow_c_stream__"):
-        if hasattr(source, "columns") and hasattr(source, "select"):  # a DuckDB relation or a Polars DataFrame
-            reader = _selected(source, columns)
-        else:
-            reader = _reader(source)
-    else:
-        raise TypeError(f"source must be {_NAMED}, got {type(source).__name__}")
+        return Stream(empty=empty, batches=_decoded(_file_batches(files, columns), empty.schema))
+    try:
+        names = names_of(source)
+    except Exception as error:  # noqa: BLE001 (of any library: its message may show data)
+        raise unreadable("the source", error) from None
+    if names is not None:
+        check_columns(names, columns)
+    try:
+        reader = _reader(source, list(columns.names))
+    except TypeError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        raise unreadable("the source", error) from None
     check_columns(reader.schema.names, columns)
-    schema = pa.schema([reader.schema.field(name) for name in columns.names])
-    names = list(columns.names)
-    return Stream(empty=schema.empty_table(), batches=_guarded(batch.select(names) for batch in _prefetch(reader)))
+    fields = [reader.schema.field(name) for name in columns.names]
+    schema = pa.schema([field.with_type(_value_type(field.type)) for field in fields])
+    return Stream(empty=schema.empty_table(), batches=_decoded(prefetch(reader), schema))
+
+
+def names_of(source: Any) -> list[str] | None:
+    """The names of the columns of a source, as far as they are known before it is read."""
+    if hasattr(source, "collect_schema"):  # a Polars LazyFrame
+        return list(source.collect_schema().names())
+    if hasattr(source, "schema") and hasattr(source.schema, "names"):  # of PyArrow
+        return list(source.schema.names)
+    return list(map(str, source.columns)) if hasattr(source, "columns") else None
+
+
+def _reader(source: Any, names: list[str]) -> Any:
+    """An Arrow reader of the columns of these names, and of others where a library cannot leave them out."""
+    import pyarrow as pa
+    from pyarrow.dataset import Dataset
+
+    if isinstance(source, Dataset):
+        return source.scanner(columns=names, batch_size=_ROWS).to_reader()
+    if hasattr(source, "collect_batches"):
+        return _lazy_reader(source.select(names))
+    if is_relation(source):
+        return source.project(", ".join(map(quoted, names))).to_arrow_reader(_ROWS)
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError(f"source must be {_NAMED}, got {type(source).__name__}")
+    if isinstance(source, pa.Table):
+        source = source.select(names)
+    elif hasattr(source, "columns"):  # a DataFrame of Polars or pandas
+        source = source[names]
+    return pa.RecordBatchReader.from_stream(source)
+
+
+def is_relation(source: Any) -> bool:
+    """Whether a source is a DuckDB relation."""
+    return type(source).__name__ == "DuckDBPyRelation"
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _lazy_reader(frame: Any) -> Any:
+    """The rows of a Polars LazyFrame, which streams them."""
+    import pyarrow as pa
+
+    empty = frame.head(0).collect().to_arrow()
+    batches = (batch for part in frame.collect_batches(chunk_size=_ROWS) for batch in part.to_arrow().to_batches())
+    return pa.RecordBatchReader.from_batches(empty.schema, batches)
+
+
+def _file_batches(files: list[str], columns: Columns) -> Iterator[Any]:
+    """The record batches of Parquet files, one file after the other."""
+    import pyarrow.parquet as pq
+
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            yield from prefetch(file.iter_batches(batch_size=_ROWS, columns=list(columns.names)))
+
+
+def _decoded(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
+    """The columns of a schema of each record batch, values in place of dictionaries. Raises SchemaError."""
+    names = schema.names
+    try:
+        for batch in batches:
+            chosen = batch.select(names)
+            yield chosen if chosen.schema.types == schema.types else chosen.cast(schema)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 (of any library: its message may show data)
+        raise unreadable("the source", error) from None
+
+
+def _value_type(kind: Any) -> Any:
+    """The type of the values of a column of dictionaries, and any other type as it is."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
