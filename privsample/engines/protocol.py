@@ -13,6 +13,8 @@ from privsample._value import frozen_value
 from privsample.distributions.record_format import ColumnFormat, LabelledFormat, RowFormat
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.groups.columns import read_keys
+from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.tally import Tally
 
 
@@ -118,6 +120,16 @@ def check_columns(present: Iterable[str], columns: Columns, where: str = "the da
         raise SchemaError(f"column {missing[0]!r} is not in {where}; the columns are {_shown(found)}")
     if twice := [name for name in columns.names if found.count(name) > 1]:
         raise SchemaError(f"column {twice[0]!r} occurs more than once in {where}; rename one of the two")
+
+
+def check_types(empty: Any, columns: Columns, mechanism: Mechanism) -> None:
+    """Check the types of an empty Arrow table of the columns of a source. Raises SchemaError and TypeError."""
+    mechanism.tally(columns.data(empty, mechanism))
+    if isinstance(mechanism, GroupedMechanism) and columns.group is not None:
+        keys = read_keys(_column(empty, columns.group), mechanism._column)
+        if isinstance(mechanism.keys[0], int) != (keys.numbers is not None):
+            wanted, got = ("whole numbers", "text") if isinstance(mechanism.keys[0], int) else ("text", "whole numbers")
+            raise SchemaError(f"the {mechanism._column} must be {wanted}, as the public keys are, got {got}")
 
 
 def check_same_types(types: Mapping[str, Mapping[str, str]], columns: Columns) -> None:
