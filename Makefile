@@ -76,10 +76,10 @@ lock: ## resolve the dependencies anew into requirements.lock
 	test -x $(UV) || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	@mkdir -p build
 	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
-		--fork-strategy requires-python --all-extras --group dev --group docs --generate-hashes \
+		--fork-strategy requires-python --extra all --group dev --group docs --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		--output-file build/requirements.txt
-	@{ echo '# Written by make lock. All extras and groups, for every supported Python.'; \
+	@{ echo '# Written by make lock. All extras but spark and all groups, for every supported Python.'; \
 		cat build/requirements.txt; } > requirements.lock
 
 .PHONY: clean
