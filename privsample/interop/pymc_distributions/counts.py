@@ -153,8 +153,9 @@ class NoisyCount(_CountDistribution):
         True to sum the hidden count out, False for the central limit. None chooses by the cost.
     observed : array, data or release, optional
         The noisy counts; a release of `BetaBernoulli`, for one group or for all groups that `ps.by` names; or a
-        sequence of releases. Groups are matched with the coords of the first of `dims`, as are the keys of a mapping. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
-        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+        sequence of releases. Groups are matched with the coords of the first of `dims`, as are the keys of a mapping.
+        The numbers of a release become data of the model: `{name}_released`, `{name}_n`, `{name}_noise_scale`,
+        `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
     dims : str or tuple of str, optional
         Names of the dimensions of the groups, with coords in the model.
     **kwargs
