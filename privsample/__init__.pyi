@@ -18,6 +18,8 @@ from privsample.accounting.guarantees import ApproximateAccountant as Approximat
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
 from privsample.accounting.guarantees import ZCDPAccountant as ZCDPAccountant
+from privsample.accounting.keys.optimal import OptimalKeysAccountant as OptimalKeysAccountant
+from privsample.accounting.keys.threshold import ThresholdKeysAccountant as ThresholdKeysAccountant
 from privsample.accounting.ledger import Ledger as Ledger
 from privsample.accounting.ledger import Reservation as Reservation
 from privsample.accounting.loss.pair import DiscretePair as DiscretePair

@@ -1,0 +1,170 @@
+"""Account of noisy numbers of units that are released, with their keys, where they exceed a threshold."""
+
+import numpy as np
+
+from privsample._checks import FloatArray, finite
+from privsample._logspace import ratio_up
+from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.engine.bounds import PrivacyBounds, View
+from privsample.accounting.keys.base import KeysAccountant
+from privsample.accounting.loss.alternatives import one_of_pairs
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair, one_sided_table
+from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.noise.sums_of_losses import independent_coordinates
+from privsample.distributions.noise import DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise, Noise
+from privsample.relations import AddRemove, Relation
+
+_CASES = 16  # largest number of cases that are kept separate
+_ULP = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@frozen_value
+class ThresholdKeysAccountant(KeysAccountant):
+    """Noisy numbers of units that are released, with their keys, where they exceed a threshold; other keys are not.
+
+    Of the keys of the unit that is added or removed, some belong to no other unit: such a key is released with a small
+    probability, and then reveals the unit. The number of units of every other key moves by one. The account is the
+    largest over how many keys are of the first kind.
+
+    Parameters
+    ----------
+    noise : Noise
+        Distribution of the noise on each number of units.
+    threshold : float
+        A key is released only if its noisy number of units exceeds this number, finite and >= 1.
+    keys_per_unit : int, default 1
+        Largest number of keys of one unit, >= 1.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee: one unit is added or removed.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    TypeError
+        If `noise` is not a noise distribution.
+    ValueError
+        If a number is outside its range.
+
+    Notes
+    -----
+    Source: Wilkins, Kifer, Zhang and Karrer 2024 (Gaussian noise); docs/notes/keys.md, section 3.
+
+    Kind: exact for Gaussian noise, and for one key per unit; above 16 keys per unit, and where losses are composed on a
+    grid, an upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.ThresholdKeysAccountant(noise=ps.GaussianNoise(noise_std=4.3), threshold=21.5)
+    >>> f"{float(account.delta(1.0)):.2e}", f"{account.infinity_mass:.2e}"
+    ('9.26e-07', '9.26e-07')
+    """
+
+    noise: Noise
+    threshold: float
+    keys_per_unit: int = 1
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise, Noise):
+            raise TypeError(
+                f"noise must be a noise distribution such as GaussianNoise(noise_std=...), got "
+                f"{type(self.noise).__name__}"
+            )
+        set_fields(self, threshold=finite(threshold=self.threshold))
+        if not self.threshold >= 1.0:
+            raise ValueError(f"threshold must be at least 1, got {self.threshold!r}: a key of no unit is not released")
+        self._check_keys()
+        _one_key(self.noise)
+
+    @property
+    def source(self) -> str:
+        """The theorem for Gaussian noise, and the note with the proof for all noise."""
+        return "Wilkins, Kifer, Zhang and Karrer 2024; docs/notes/keys.md, section 3"
+
+    @property
+    def failure_probability(self) -> float:
+        """Probability that a key of one unit is released, rounded up."""
+        # half of the two-sided tail, since the noise is symmetric
+        log_tail = float(self.noise.log_tail(np.asarray(self.threshold - 1.0))) - np.log(2)
+        return max(float(np.exp(log_tail)) * (1.0 + 8 * _ULP * (1.0 - log_tail)), _TINY)
+
+    @cached
+    def _cases(self) -> tuple[tuple[int, float], ...]:
+        """Pairs of a number of moved counts and of the infinity mass of the other keys (keys.md, section 3, step 4).
+
+        Cases are merged where they are more than 16: then the first is rounded up together with the second.
+        """
+        edges = np.unique(np.linspace(0, self.keys_per_unit, _CASES + 1).round().astype(int)).tolist()
+        if self.keys_per_unit <= _CASES:
+            ends = [(new, new) for new in edges]
+        else:
+            ends = [(0, 0), *((low + 1, high) for low, high in zip(edges[:-1], edges[1:], strict=True))]
+        log_none = float(np.log1p(-self.failure_probability))
+        return tuple(
+            (self.keys_per_unit - fewest, -float(np.expm1(most * log_none)) * (1.0 + 8 * _ULP)) for fewest, most in ends
+        )
+
+    def _bounds(self) -> PrivacyBounds:
+        """One pair for each case, in both directions."""
+        pairs = [self._pair(*case) for case in self._cases]
+        numerical = any(isinstance(self._moved(times), ProductPair) for times, _ in self._cases if times)
+        exact: frozenset[View] = frozenset({"delta", "epsilon"})
+        return PrivacyBounds.from_pairs(
+            [one_of_pairs(pairs)],
+            [one_of_pairs(pair.reverse() for pair in pairs)],
+            renyi=self._renyi,
+            order_limit=np.inf,
+            infinity_mass=self._cases[-1][1],
+            pure_epsilon=max(self._largest_loss(*case) for case in self._cases),
+            exact=frozenset() if numerical or self.keys_per_unit > _CASES else exact,
+            inverts_exactly=not numerical,
+            curve_name="numerically composed loss" if numerical else "privacy curve",
+        )
+
+    def _moved(self, times: int) -> LossPair:
+        """The pair of so many counts that move by one."""
+        if isinstance(self.noise, GaussianNoise):
+            length = float(np.nextafter(np.sqrt(times), np.inf)) if times > 1 else 1.0
+            return GaussianPair(mu=ratio_up(length, self.noise.noise_std))
+        return independent_coordinates(((_one_key(self.noise), times),))
+
+    def _pair(self, times: int, mass: float) -> LossPair:
+        """The pair of a unit that is removed: `times` counts move, and its other keys may appear."""
+        if times == 0:
+            return one_sided_table(mass)
+        return OneSidedFailurePair(base=self._moved(times), mass=mass) if mass else self._moved(times)
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        """The largest over the cases, conditional on no key of a single unit being released (section 3, step 5)."""
+        found = [
+            (self._moved(times).renyi(orders) if times else np.zeros_like(orders)) - np.log1p(-mass)
+            for times, mass in self._cases
+        ]
+        return np.asarray(np.max(found, axis=0) * (1.0 + 4 * _ULP))
+
+    def _largest_loss(self, times: int, mass: float) -> float:
+        """The largest finite loss of a case, rounded up."""
+        moved = self._moved(times).max_divergence if times else 0.0
+        return float((moved - np.log1p(-mass)) * (1.0 + 4 * _ULP))
+
+
+def _one_key(noise: Noise) -> LossPair:
+    """The dominating pair of one noisy count that moves by one. Raises TypeError for other noise."""
+    match noise:
+        case GaussianNoise(noise_std=noise_std):
+            return GaussianPair(mu=ratio_up(1.0, noise_std))
+        case LaplaceNoise(scale=scale):
+            return LaplacePair(shift=ratio_up(1.0, scale))
+        case DiscreteLaplaceNoise(scale=scale):
+            return DiscreteLaplacePair(shift=1, scale=scale)
+        case _:
+            return DiscreteGaussianPair(shift=1, noise_std=noise.scale_parameter)
