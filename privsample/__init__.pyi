@@ -174,6 +174,7 @@ from privsample.mechanisms.calibration import FreeParameter as FreeParameter
 from privsample.mechanisms.columns import read_column as read_column
 from privsample.mechanisms.examples import Example as Example
 from privsample.mechanisms.keys.optimal import OptimalKeys as OptimalKeys
+from privsample.mechanisms.keys.private_keys import private_keys as private_keys
 from privsample.mechanisms.keys.threshold import ThresholdKeys as ThresholdKeys
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism

@@ -55,8 +55,8 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
         found.append(following)
     if len(found) > MOST_UNITS:
         raise ValueError(
-            f"key_epsilon must be larger for key_delta = {delta:g}: keys of 2^20 units would still be kept at random only, got "
-            f"{epsilon!r}"
+            f"key_epsilon must be larger for key_delta = {delta:g}, got {epsilon!r}: a key of 2^20 units would still "
+            "be kept at random"
         )
     return np.array(found)
 

@@ -21,7 +21,8 @@ Draws = Mapping[str, NDArray[Any]]
 def described(mechanism: Any, account: Any, digest: str, *, callers_generator: bool) -> dict[str, Any]:
     """A release without its draws, as plain data. Raises an error if it could not be loaded again.
 
-    digest: that of its random output. callers_generator: whether the account includes the assumption that a caller's generator adds.
+    digest: that of its random output. callers_generator: whether the account includes the assumption that a caller's
+    generator adds.
     """
     from privsample._version import __version__
 

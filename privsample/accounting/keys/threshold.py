@@ -13,10 +13,16 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair, one_sided_table
 from privsample.accounting.loss.pair import LossPair
-from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.noise.discrete_gaussian_sum import discrete_gaussian_sum
 from privsample.accounting.noise.sums_of_losses import independent_coordinates
-from privsample.distributions.noise import DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise, Noise
+from privsample.distributions.noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+)
 from privsample.relations import AddRemove, Relation
 
 _CASES = 16  # largest number of cases that are kept separate
@@ -56,15 +62,14 @@ class ThresholdKeysAccountant(KeysAccountant):
     -----
     Source: Wilkins, Kifer, Zhang and Karrer 2024 (Gaussian noise); docs/notes/keys.md, section 3.
 
-    Kind: exact for Gaussian noise, and for one key per unit; above 16 keys per unit, and where losses are composed on a
-    grid, an upper bound.
+    Kind: exact for Gaussian noise and up to 16 keys per unit, and for one key per unit; otherwise an upper bound.
 
     Examples
     --------
     >>> import privsample as ps
     >>> account = ps.ThresholdKeysAccountant(noise=ps.GaussianNoise(noise_std=4.3), threshold=21.5)
     >>> f"{float(account.delta(1.0)):.2e}", f"{account.infinity_mass:.2e}"
-    ('9.26e-07', '9.26e-07')
+    ('9.33e-07', '9.33e-07')
     """
 
     noise: Noise
@@ -98,25 +103,25 @@ class ThresholdKeysAccountant(KeysAccountant):
         return max(float(np.exp(log_tail)) * (1.0 + 8 * _ULP * (1.0 - log_tail)), _TINY)
 
     @cached
-    def _cases(self) -> tuple[tuple[int, float], ...]:
-        """Pairs of a number of moved counts and of the infinity mass of the other keys (keys.md, section 3, step 4).
+    def _cases(self) -> tuple[tuple[int, float, LossPair], ...]:
+        """A number of moved counts, the infinity mass of the other keys, and the pair of both (keys.md, section 3).
 
-        Cases are merged where they are more than 16: then the first is rounded up together with the second.
+        Cases are merged where they are more than 16: as many counts move as in the first of them, and the infinity mass
+        is that of the last.
         """
-        edges = np.unique(np.linspace(0, self.keys_per_unit, _CASES + 1).round().astype(int)).tolist()
-        if self.keys_per_unit <= _CASES:
-            ends = [(new, new) for new in edges]
-        else:
-            ends = [(0, 0), *((low + 1, high) for low, high in zip(edges[:-1], edges[1:], strict=True))]
+        count = self.keys_per_unit
+        last = np.unique(np.linspace(0, count, min(count, _CASES) + 1).round().astype(int)).tolist()
+        first = [0, *(new + 1 for new in last[:-1])]
         log_none = float(np.log1p(-self.failure_probability))
+        masses = [-float(np.expm1(new * log_none)) * (1.0 + 8 * _ULP) for new in last]
         return tuple(
-            (self.keys_per_unit - fewest, -float(np.expm1(most * log_none)) * (1.0 + 8 * _ULP)) for fewest, most in ends
+            (count - new, mass, _pair(self.noise, count - new, mass)) for new, mass in zip(first, masses, strict=True)
         )
 
     def _bounds(self) -> PrivacyBounds:
         """One pair for each case, in both directions."""
-        pairs = [self._pair(*case) for case in self._cases]
-        numerical = any(isinstance(self._moved(times), ProductPair) for times, _ in self._cases if times)
+        pairs = [pair for _, _, pair in self._cases]
+        closed = isinstance(self.noise, GaussianNoise) or self.keys_per_unit == 1
         exact: frozenset[View] = frozenset({"delta", "epsilon"})
         return PrivacyBounds.from_pairs(
             [one_of_pairs(pairs)],
@@ -124,37 +129,47 @@ class ThresholdKeysAccountant(KeysAccountant):
             renyi=self._renyi,
             order_limit=np.inf,
             infinity_mass=self._cases[-1][1],
-            pure_epsilon=max(self._largest_loss(*case) for case in self._cases),
-            exact=frozenset() if numerical or self.keys_per_unit > _CASES else exact,
-            inverts_exactly=not numerical,
-            curve_name="numerically composed loss" if numerical else "privacy curve",
+            pure_epsilon=self._largest_loss,
+            exact=exact if closed and self.keys_per_unit <= _CASES else frozenset(),
+            inverts_exactly=closed,
+            curve_name="privacy curve" if closed else "numerically composed loss",
         )
-
-    def _moved(self, times: int) -> LossPair:
-        """The pair of so many counts that move by one."""
-        if isinstance(self.noise, GaussianNoise):
-            length = float(np.nextafter(np.sqrt(times), np.inf)) if times > 1 else 1.0
-            return GaussianPair(mu=ratio_up(length, self.noise.noise_std))
-        return independent_coordinates(((_one_key(self.noise), times),))
-
-    def _pair(self, times: int, mass: float) -> LossPair:
-        """The pair of a unit that is removed: `times` counts move, and its other keys may appear."""
-        if times == 0:
-            return one_sided_table(mass)
-        return OneSidedFailurePair(base=self._moved(times), mass=mass) if mass else self._moved(times)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The largest over the cases, conditional on no key of a single unit being released (section 3, step 5)."""
-        found = [
-            (self._moved(times).renyi(orders) if times else np.zeros_like(orders)) - np.log1p(-mass)
-            for times, mass in self._cases
-        ]
+        one = _one_key(self.noise).renyi(orders)
+        found = [times * one - np.log1p(-mass) for times, mass, _ in self._cases]
         return np.asarray(np.max(found, axis=0) * (1.0 + 4 * _ULP))
 
-    def _largest_loss(self, times: int, mass: float) -> float:
-        """The largest finite loss of a case, rounded up."""
-        moved = self._moved(times).max_divergence if times else 0.0
-        return float((moved - np.log1p(-mass)) * (1.0 + 4 * _ULP))
+    @property
+    def _largest_loss(self) -> float:
+        """The largest finite loss of all cases, rounded up."""
+        one = _one_key(self.noise).max_divergence
+        found = [(times * one if times else 0.0) - float(np.log1p(-mass)) for times, mass, _ in self._cases]
+        return max(found) * (1.0 + 4 * _ULP)
+
+
+def _pair(noise: Noise, times: int, mass: float) -> LossPair:
+    """The pair of a unit that is removed: `times` counts move, and its other keys appear with probability `mass`."""
+    if times == 0:
+        return one_sided_table(mass)
+    moved = moved_counts(noise, times)
+    return OneSidedFailurePair(base=moved, mass=mass) if mass else moved
+
+
+def moved_counts(noise: Noise, times: int) -> LossPair:
+    """The pair of so many noisy counts that move by one."""
+    match noise:
+        case GaussianNoise(noise_std=noise_std):
+            return GaussianPair(
+                mu=ratio_up(float(np.nextafter(np.sqrt(times), np.inf)) if times > 1 else 1.0, noise_std)
+            )
+        case LaplaceNoise(scale=scale) if times > 2:
+            return LaplacePair(shift=ratio_up(times, scale))  # one number that moves as far in L1 dominates them
+        case DiscreteGaussianNoise(noise_std=noise_std):
+            return discrete_gaussian_sum(noise_std, times)
+        case _:
+            return independent_coordinates(((_one_key(noise), times),))
 
 
 def _one_key(noise: Noise) -> LossPair:

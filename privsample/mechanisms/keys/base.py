@@ -57,6 +57,10 @@ class PrivateKeys(Mechanism):
         """The keys of the worst neighbours."""
         return tuple(map(str, range(self.keys_per_unit)))
 
+    def _with_units(self, count: int) -> str:
+        """Description of a dataset of so many units."""
+        return f"{count_noun(count, 'unit')} with {count_noun(self.keys_per_unit, 'key')} each"
+
     def _neighbours(self, units: int, group: int, loss: Loss) -> Neighbours:
         """Datasets of `units` units and of `group` more, each with all keys; an output has one number for each key.
 
@@ -79,7 +83,7 @@ class PrivateKeys(Mechanism):
 
         return Neighbours(
             account=self.accountant,
-            descriptions=tuple(f"{count_noun(size, 'unit')} of each key" for size in (units, units + group)),
+            descriptions=(self._with_units(units), self._with_units(units + group)),
             datasets=(dataset(units), dataset(units + group)),
             draw=draw,
             loss=loss,

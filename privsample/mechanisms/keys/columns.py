@@ -38,7 +38,7 @@ def read_labels(column: Any, name: str) -> Labels:
 
 
 def read_codes(column: Any, name: str) -> Codes:
-    """As the codes of `read_labels`, in any order and with gaps: whole numbers in an array stay numbers, less the least.
+    """As the codes of `read_labels`, in any order and with gaps: whole numbers are read without their texts.
 
     Raises SchemaError.
     """
@@ -54,11 +54,12 @@ def text_of(item: object) -> str | None:
     """The text of an entry, None if it is missing; defined for every object."""
     if isinstance(item, str):
         return str(item) if item.strip() and "\0" not in item and is_encodable(item) else None
+    if isinstance(item, bool):
+        return None
     if isinstance(item, (float, np.floating)):
-        item = int(item) if abs(item) < _EXACT and item == np.floor(item) else None
-    if isinstance(item, (int, np.integer)) and not isinstance(item, bool) and _LEAST <= item <= _MOST:
-        return str(int(item))
-    return None
+        number = float(item)
+        return str(int(number)) if abs(number) < _EXACT and number.is_integer() else None
+    return str(int(item)) if isinstance(item, (int, np.integer)) and _LEAST <= item <= _MOST else None
 
 
 def _coded(column: Any, name: str) -> tuple[Sequence[Any], Codes]:

@@ -159,6 +159,6 @@ class OptimalKeys(PrivateKeys):
         """How many units a key needs, in one sentence."""
         half = int(np.searchsorted(self._probabilities, 0.5))
         return (
-            f"A key of one {self.relation.unit} is released with probability {self.key_delta:.3g}, and one of {half} "
+            f"A key of one unit is released with probability {self.key_delta:.3g}, and one of {half} "
             "or more with probability 1/2 or more; a key that nobody has is never released."
         )
