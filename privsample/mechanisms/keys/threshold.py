@@ -33,9 +33,9 @@ class ThresholdKeys(ExactNoise, PrivateKeys):
 
     `release` takes `(units, keys)`, two columns of equal length that hold text or whole numbers: the unit and the key
     of each row. A unit counts once for each of its keys, and for at most `keys_per_unit` keys: those of most of its
-    rows. Rows in which one of the two is missing are left out. A key that no unit has is never released. The release names
-    the released keys in `coords["key"]`, and holds "count", their noisy numbers of units, shape (1, released keys). A
-    released count was selected for being large: near the threshold it is too large on average.
+    rows. Rows in which one of the two is missing are left out. A key that no unit has is never released. The release
+    names the released keys in `coords["key"]`, and holds "count", their noisy numbers of units, shape (1, released
+    keys). A released count was selected for being large: near the threshold it is too large on average.
 
     Parameters
     ----------
