@@ -140,8 +140,8 @@ class OptimalKeys(PrivateKeys):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """An example for two keys per unit, and a mutant that keeps too many keys."""
-        example = cls(key_epsilon=0.5, key_delta=0.01, keys_per_unit=2)
+        """An example for one key per unit, and a mutant that keeps too many keys."""
+        example = cls(key_epsilon=0.5, key_delta=1e-7)
         return (Example.with_wrong_fields("optimal-keys", example, key_epsilon=0.8, bug="keys are kept too often"),)
 
     @property
