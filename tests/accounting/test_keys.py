@@ -68,7 +68,7 @@ def largest_delta(pairs, count, epsilon):
             total = 0.0
             for kept in itertools.product((0, 1), repeat=count):
                 p, q = (
-                    np.prod([one[side] if k else 1 - one[side] for one, k in zip(chosen, kept)])
+                    np.prod([one[side] if k else 1 - one[side] for one, k in zip(chosen, kept, strict=True)])
                     for side in (1, 0)[::flip]
                 )
                 total += max(p - np.exp(epsilon) * q, 0.0)
@@ -126,7 +126,9 @@ def test_the_threshold_account_is_the_largest_over_all_numbers_of_units(noise, c
     account = ps.ThresholdKeysAccountant(noise=noise, threshold=4.0, keys_per_unit=count)
     true = enumerated(noise, 4, count, epsilon, (0, 1, 2, 4, 60))
     assert true <= account.delta(epsilon) * (1 + 1e-12)
-    assert account.delta(epsilon) <= true * (1 + 1e-6)
+    # the tail of discrete Gaussian noise is an upper bound
+    slack = 1e-6 if isinstance(noise, ps.DiscreteLaplaceNoise) else 0.05
+    assert account.delta(epsilon) <= true * (1 + slack)
 
 
 @pytest.mark.parametrize(
@@ -210,5 +212,13 @@ def test_long_sums_of_discrete_gaussians_are_products():
 def test_errors(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_what_an_account_names():
+    optimal = ps.OptimalKeysAccountant(key_epsilon=1, key_delta=1e-5)
+    threshold = ps.ThresholdKeysAccountant(noise=ps.GaussianNoise(noise_std=6.0), threshold=30.0)
+    assert "Desfontaines" in optimal.source
+    assert "Wilkins" in threshold.source
+    assert optimal.with_relation(ps.ReplaceOne(n=5)).relation == ps.ReplaceOne(n=5)
     with pytest.raises(TypeError, match="noise must be a noise distribution"):
         ps.ThresholdKeysAccountant(noise=1.0, threshold=3.0)
