@@ -1,6 +1,6 @@
 """Sources of rows as a stream of Arrow record batches: files, tables, readers, datasets, and whatever speaks Arrow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -87,7 +87,7 @@ def _reader(source: Any, names: list[str]) -> Any:
     if isinstance(source, Dataset):
         return source.scanner(columns=names, batch_size=_ROWS).to_reader()
     if hasattr(source, "collect_batches"):
-        return _lazy_reader(source.select(names))
+        return _lazy_reader(select(source, names))
     if is_relation(source):
         return source.project(", ".join(map(quoted, names))).to_arrow_reader(_ROWS)
     if not hasattr(source, "__arrow_c_stream__"):
@@ -107,6 +107,13 @@ def is_relation(source: Any) -> bool:
 def quoted(name: str) -> str:
     """A name as an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def select(frame: Any, names: Iterable[str]) -> Any:
+    """The columns of a Polars frame, by their names as they are: `select` would read some names as patterns."""
+    from polars import selectors
+
+    return frame.select(selectors.by_name(*names))
 
 
 def _lazy_reader(frame: Any) -> Any:

@@ -59,7 +59,9 @@ def clipped_sql(rows: str, bounds: Contribution, rule: RecordRule) -> str | None
     far = _double(float(_FARTHEST_SUM))
     present = "x IS NOT NULL AND NOT isnan(x)"
     step = f"CAST(least(greatest(x * {_double(2.0**-grid.exponent)}, -{far}), {far}) AS BIGINT)"
-    total = f"least(greatest(sum({step}) FILTER (WHERE {present}), {first}), {last})"
+    total = (
+        f"CASE WHEN bool_or({present}) THEN least(greatest(sum({step}) FILTER (WHERE {present}), {first}), {last}) END"
+    )
     value = _rounded(rule, f"(CAST(total AS DOUBLE) * {_double(grid.pitch)})", may_be_nan=False)
     cells = f"SELECT bad, u, p, count(*) AS size, {total} AS total FROM ({rows}) GROUP BY bad, u, p"
     return (
@@ -71,17 +73,16 @@ def clipped_sql(rows: str, bounds: Contribution, rule: RecordRule) -> str | None
 def _rounded(rule: RecordRule, number: str, *, may_be_nan: bool) -> str:
     """The integer of a number after the rule of the domain: NULL and NaN are missing."""
     domain, pitch = rule.domain, rule.pitch
-    low, high = rule.first * pitch, rule.last * pitch
-    missing = _double(domain.missing)
-    if domain.outside_is_missing:  # NaN is larger than every number
-        inside = f"{number} BETWEEN {_double(domain.low)} AND {_double(domain.high)}"
-        number = f"CASE WHEN {inside} THEN {number} ELSE {missing} END"
-    elif may_be_nan:
-        number = f"CASE WHEN isnan({number}) THEN {missing} ELSE coalesce({number}, {missing}) END"
-    else:
-        number = f"coalesce({number}, {missing})"
-    clipped = f"least(greatest({number}, {_double(low)}), {_double(high)})"
-    return f"CAST({clipped} * {_double(1 / pitch)} AS BIGINT)"
+    low, high = rule.first * pitch, rule.last * pitch  # rounding is monotone: clipping first is the same
+    missing = min(max(domain.missing, low), high)
+    inside = f"WHEN {number} BETWEEN {_double(low)} AND {_double(high)} THEN {number}"
+    above = f"WHEN {number} > {_double(high)}{f' AND NOT isnan({number})' if may_be_nan else ''} THEN {_double(high)}"
+    below = f"WHEN {number} < {_double(low)} THEN {_double(low)}" if missing != low else ""
+    if domain.outside_is_missing:
+        outside = f"NOT BETWEEN {_double(domain.low)} AND {_double(domain.high)}"
+        inside = f"WHEN {number} {outside} THEN {_double(missing)} {inside}"
+    chosen = f"CASE {inside} {above} {below} ELSE {_double(missing)} END"  # NaN is larger than every number
+    return f"CAST({chosen} * {_double(1 / pitch)} AS BIGINT)"
 
 
 def _code_sql(rule: RecordRule, column: str) -> str | None:
