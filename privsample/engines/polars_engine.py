@@ -12,6 +12,7 @@ from privsample.engines.gathering import gathered, whole_numbers
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
 from privsample.engines.sources import is_path, names_of, select
+from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.tallies.rule import RecordRule
 from privsample.mechanisms.tallies.tally import Tally
@@ -69,7 +70,7 @@ class PolarsEngine:
             if not isinstance(columns.records, str) or not _is_plain(empty.schema[columns.records]):
                 return ArrowEngine().tally(source, mechanism, columns)
             found = _summed(frame, columns, rule).collect(engine="streaming")
-        except (ValueError, TypeError, MemoryError):  # of our own checks
+        except (SchemaError, TypeError, MemoryError):  # of our own checks
             raise
         except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001 (its message may show data)
             raise unreadable("the query", error) from None
@@ -79,10 +80,14 @@ class PolarsEngine:
 def _frame(source: Any, columns: Columns) -> Any:
     """The columns of a source as a lazy frame. Raises SchemaError."""
     import polars as pl
+    from polars import selectors
 
     if is_path(source):
         parts, _ = parquet_parts(source, columns)
-        source = pl.scan_parquet(list(dict.fromkeys(part.file for part in parts)), hive_partitioning=False, glob=False)
+        files = list(dict.fromkeys(part.file for part in parts))
+        texts = selectors.categorical().cast(pl.String)  # dictionaries, which differ between files
+        each = (pl.scan_parquet(file, hive_partitioning=False, glob=False) for file in files)
+        return pl.concat([select(frame, columns.names).with_columns(texts) for frame in each])
     check_columns(names_of(source) or [], columns)
     return select(source.lazy(), columns.names)
 
