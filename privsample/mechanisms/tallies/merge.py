@@ -102,8 +102,8 @@ def _carry(levels: list[Tally | None], tally: Tally) -> None:
 def _check_complete(found: frozenset[str], expected: Iterable[str]) -> None:
     """Check that the parts are the expected ones. Raises SchemaError."""
     names = listed(parts=expected)
-    if isinstance(expected, (str, bytes)) or not all(isinstance(name, str) for name in names):
-        raise TypeError("parts must be a sequence of texts, the names of all parts")
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("parts must be texts, the names of all parts")
     if missing := set(names) - found:
         raise SchemaError(f"all parts must be counted, {_listed(missing)} missing: tally these data and merge again")
     if other := found - set(names):
