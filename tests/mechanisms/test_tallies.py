@@ -419,6 +419,8 @@ def test_mechanisms_without_tallies_say_why_and_what_to_do():
     for mechanism, data, words in reasons:
         with pytest.raises(TypeError, match=words):
             mechanism.tally(data)
+        if "Rooted" in words:  # a local class has no fingerprint
+            continue
         mark = mechanism._fingerprint
         for use in (mechanism.release, mechanism.validate):
             with pytest.raises((TypeError, SchemaError), match=r"no tallies|another number of sums"):
