@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import reduce
+from typing import Any
 
 from privsample._checks import listed
 from privsample.errors import SchemaError
@@ -41,6 +42,9 @@ def merge_tallies(tallies: Iterable[Tally], *, parts: Iterable[str] | None = Non
     >>> total.counts.tolist(), sorted(total.parts)
     ([4], ['february', 'january'])
     """
+    given: Any = tallies
+    if not isinstance(given, Iterable):
+        raise TypeError(f"tallies must be a list or iterator of tallies, got {type(given).__name__}")
     merged, levels = _Parts(), list[Tally | None]()
     for tally in tallies:
         if not isinstance(tally, Tally):

@@ -281,7 +281,9 @@ def _union(first: Any, second: Any) -> tuple[Any, Any, Any]:
     every = slice(None)
     if first is None or np.array_equal(first, second):
         return first, every, every
-    keys = np.union1d(first, second)
+    both = np.concatenate([first, second])
+    both.sort(kind="stable")  # merges the two, as each is sorted
+    keys = both[np.append(True, both[1:] != both[:-1])[: len(both)]]
     before, after = (every if len(own) == len(keys) else np.searchsorted(keys, own) for own in (first, second))
     return keys, before, after
 
