@@ -204,6 +204,8 @@ class Mechanism(Memo, ABC):
             If the data have another shape or type.
         TypeError
             If the statistic is not a sum of integers of each record, or `part` is not a text.
+        NotRegistered
+            If the mechanism is of a class that files cannot name.
         """
         parts = part_names(part)
         sums, counts, keys = self._tallied(data)

@@ -239,8 +239,8 @@ def _broken(why: str) -> SchemaError:
 
 def _integers(given: Any, axes: int, name: str) -> NDArray[Any]:
     """Integers as a read-only copy: in 64 bits if all of them fit, otherwise as Python integers. Raises SchemaError."""
-    try:
-        array = np.array(given)
+    try:  # an object array: NumPy would round a list of integers of which one exceeds 64 bits
+        array = np.array(given, dtype=object if isinstance(given, (list, tuple)) else None)
     except ValueError:
         raise _broken(f"its {name} must be an array of integers") from None
     if array.dtype.kind not in "iuO" and array.size:
@@ -281,7 +281,9 @@ def _union(first: Any, second: Any) -> tuple[Any, Any, Any]:
     every = slice(None)
     if first is None or np.array_equal(first, second):
         return first, every, every
-    keys = np.union1d(first, second)
+    both = np.concatenate([first, second])
+    both.sort(kind="stable")  # merges the two, as each is sorted
+    keys = both[np.append(True, both[1:] != both[:-1])[: len(both)]]
     before, after = (every if len(own) == len(keys) else np.searchsorted(keys, own) for own in (first, second))
     return keys, before, after
 
