@@ -174,6 +174,7 @@ from privsample.mechanisms.examples import Example as Example
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism
+from privsample.mechanisms.noise.marginals import NoisyMarginals as NoisyMarginals
 from privsample.mechanisms.noise.statistics import NoisyStatistics as NoisyStatistics
 from privsample.mechanisms.noise.statistics import PrivateStatistics as PrivateStatistics
 from privsample.mechanisms.noise.sums import ClippedSum as ClippedSum
