@@ -46,13 +46,14 @@ class Effects(NamedTuple):
         return self.starts[-1]
 
     def of_tables(self, tables: list[FloatArray]) -> FloatArray:
-        """The sums of the statistics over the cells of the host tables, shape (count,)."""
-        return np.concatenate([host.basis.T @ table.ravel() for host, table in zip(self.hosts, tables, strict=True)])
+        """The sums of the statistics over the cells of host tables of shape (rows, ...): shape (rows, count)."""
+        parts = [table.reshape(len(table), -1) @ host.basis for host, table in zip(self.hosts, tables, strict=True)]
+        return np.concatenate(parts, axis=1)
 
     def log_tables(self, theta: FloatArray) -> list[FloatArray]:
-        """The host tables of the log density that parameters of shape (count,) define."""
+        """The host tables of the log densities that parameters of shape (rows, count) define, shape (rows, ...)."""
         return [
-            (host.basis @ theta[host.places]).reshape([self.sizes[column] for column in host.columns])
+            (theta[:, host.places] @ host.basis.T).reshape(-1, *(self.sizes[column] for column in host.columns))
             for host in self.hosts
         ]
 

@@ -28,9 +28,12 @@ class Clique(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """A distribution. log_normalizer: log of the sum over all cells. conditionals: P(clique | shared), by clique."""
+    """Several distributions. log_normalizer: log of the sum over all cells, shape (count,).
 
-    log_normalizer: float
+    conditionals: P(clique | shared) by clique, shape (count, ...).
+    """
+
+    log_normalizer: FloatArray
     conditionals: list[FloatArray]
 
 
@@ -61,62 +64,59 @@ class JunctionTree:
                 f"marginals must join columns less: the model would need tables of {cells:,} cells together, at most "
                 f"{LARGEST:,}; leave out sets of columns, or merge categories"
             )
-        self.cliques = _tree(cliques, tables)
+        self.cells, self.cliques = cells, _tree(cliques, tables)
 
     def calibrate(self, log_tables: list[FloatArray]) -> Calibrated:
-        """The distribution proportional to the exponential of the sum of the tables."""
-        potentials = [
-            add_up(
-                tuple(self.sizes[column] for column in clique.columns),
-                [_places(self.tables[table], clique.columns) for table in clique.tables],
-                [log_tables[table] for table in clique.tables],
-            )
-            for clique in self.cliques
-        ]
+        """The distributions proportional to the exponential of the sum of the tables, each of shape (count, ...)."""
+        count = len(log_tables[0])
+        potentials = [self._potential(clique, log_tables) for clique in self.cliques]
         conditionals: list[FloatArray] = [np.empty(0)] * len(self.cliques)
-        log_normalizer = 0.0
+        log_normalizer = np.zeros(count)
         for k in reversed(range(len(self.cliques))):
             clique = self.cliques[k]
-            own = tuple(place for place, column in enumerate(clique.columns) if column not in clique.shared)
+            own = tuple(place + 1 for place, column in enumerate(clique.columns) if column not in clique.shared)
             largest = potentials[k].max(axis=own, keepdims=True)
             weights = np.exp(potentials[k] - largest)
             total = weights.sum(axis=own, keepdims=True)
-            conditionals[k] = weights / total
+            weights /= total
+            conditionals[k] = weights
             message = np.squeeze(largest + np.log(total), axis=own)
             if clique.parent < 0:
-                log_normalizer = float(message)
+                log_normalizer = message
             else:
                 columns = self.cliques[clique.parent].columns
-                aside = tuple(place for place, column in enumerate(columns) if column not in clique.shared)
-                potentials[clique.parent] = potentials[clique.parent] + np.expand_dims(message, aside)
+                potentials[clique.parent] = potentials[clique.parent] + _spread(message, clique.shared, columns)
         return Calibrated(log_normalizer, conditionals)
 
+    def _potential(self, clique: Clique, log_tables: list[FloatArray]) -> FloatArray:
+        """The sum of the tables of a clique; a clique without tables is joined through its messages alone."""
+        sizes = tuple(self.sizes[column] for column in clique.columns)
+        if not clique.tables:
+            return np.zeros((len(log_tables[0]), *sizes))
+        axes = [_places(self.tables[table], clique.columns) for table in clique.tables]
+        return add_up(axes, [log_tables[table] for table in clique.tables], sizes)
+
     def marginals(self, distribution: Calibrated) -> list[FloatArray]:
-        """The marginal table of each table of the model."""
-        joints: list[FloatArray] = []
+        """The marginal table of each table of the model, each of shape (count, ...)."""
         found: list[FloatArray] = [np.empty(0)] * len(self.tables)
-        children: list[list[int]] = [[] for _ in self.cliques]
+        shares: dict[int, FloatArray] = {0: np.ones(len(distribution.log_normalizer))}
         for k, clique in enumerate(self.cliques):
-            if clique.parent >= 0:
-                children[clique.parent].append(k)
-        separators: dict[int, FloatArray] = {0: np.ones(())}
-        for k, clique in enumerate(self.cliques):
-            aside = tuple(place for place, column in enumerate(clique.columns) if column not in clique.shared)
-            joints.append(distribution.conditionals[k] * np.expand_dims(separators.pop(k), aside))
-            wanted = [self.tables[table] for table in clique.tables] + [self.cliques[c].shared for c in children[k]]
-            tables = marginals(joints[-1], [_places(columns, clique.columns) for columns in wanted])
+            joint = distribution.conditionals[k] * _spread(shares.pop(k), clique.shared, clique.columns)
+            children = [child for child, other in enumerate(self.cliques) if other.parent == k]
+            wanted = [self.tables[table] for table in clique.tables] + [self.cliques[c].shared for c in children]
+            tables = marginals(joint, [_places(columns, clique.columns) for columns in wanted])
             for place, table in zip(clique.tables, tables, strict=False):
                 found[place] = table
-            separators |= dict(zip(children[k], tables[len(clique.tables) :], strict=True))
+            shares |= dict(zip(children, tables[len(clique.tables) :], strict=True))
         return found
 
     def sample(self, distribution: Calibrated, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Independent records, codes of shape (size, columns)."""
+        """Independent records from the first of the distributions, codes of shape (size, columns)."""
         codes = np.zeros((size, len(self.sizes)), dtype=np.int64)
         for clique, conditional in zip(self.cliques, distribution.conditionals, strict=True):
             own = tuple(column for column in clique.columns if column not in clique.shared)
             order = _places(clique.shared, clique.columns) + _places(own, clique.columns)
-            rows = conditional.transpose(order).reshape(prod(self.sizes[c] for c in clique.shared), -1)
+            rows = conditional[0].transpose(order).reshape(prod(self.sizes[c] for c in clique.shared), -1)
             given = np.zeros(size, dtype=np.int64)
             for column in clique.shared:
                 given = given * self.sizes[column] + codes[:, column]
@@ -124,6 +124,11 @@ class JunctionTree:
             for column in reversed(own):
                 codes[:, column], drawn = drawn % self.sizes[column], drawn // self.sizes[column]
         return codes
+
+
+def _spread(table: FloatArray, shared: Axes, columns: Axes) -> FloatArray:
+    """The table of some columns with an axis of length 1 for each of the others."""
+    return np.expand_dims(table, tuple(k + 1 for k, column in enumerate(columns) if column not in shared))
 
 
 def _draw_rows(rows: FloatArray, given: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -17,6 +17,8 @@ _STEP = 1e-5  # largest change of a log density in a difference: the error of th
 _CLOSE = 1e-3  # of a posterior standard deviation: the mode is found
 _ITERATIONS = 100
 _HALVINGS = 30
+_TINY = 1e-300
+_CELLS = 1 << 22  # of tables that are held at once
 
 
 class LogLinearModel:
@@ -39,30 +41,33 @@ class LogLinearModel:
         self.tree = JunctionTree(effects.sizes, tuple(host.columns for host in effects.hosts))
         self.prior_precision = prior_std**-2.0
 
-    def split(self, state: FloatArray) -> tuple[FloatArray, float]:
-        """The parameters and the number of records of a state, which holds the number only if it is not public."""
-        return (state, float(self.size)) if self.size is not None else (state[:-1], float(state[-1]))
+    def split(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The parameters and numbers of records of states (rows, ...), which hold the number only if it is not public."""
+        if self.size is not None:
+            return states, np.full(len(states), float(self.size))
+        return states[:, :-1], states[:, -1]
 
     def distribution(self, theta: FloatArray) -> Calibrated:
-        """The distribution of a record with parameters of shape (count,)."""
+        """The distributions of a record with parameters of shape (rows, count)."""
         return self.tree.calibrate(self.effects.log_tables(theta))
 
     def means(self, theta: FloatArray) -> FloatArray:
-        """E t(x), shape (count,)."""
+        """E t(x), shape (rows, count)."""
         return self.effects.of_tables(self.tree.marginals(self.distribution(theta)))
 
-    def covariance_times(self, theta: FloatArray, direction: FloatArray, means: FloatArray) -> FloatArray:
-        """Cov t(x) times a vector: the derivative of the means, by a difference."""
-        largest = float(np.abs(direction).max(initial=0.0))
-        if not largest > 0.0:
-            return np.zeros_like(means)
-        step = _STEP / largest
-        return np.asarray((self.means(theta + step * direction) - means) / step)
+    def covariance_times(self, theta: FloatArray, directions: FloatArray, means: FloatArray) -> FloatArray:
+        """Cov t(x) times a vector, for each row: the derivative of the means, by a difference."""
+        steps = _STEP / np.maximum(np.abs(directions).max(axis=1, keepdims=True), _TINY)
+        return np.asarray((self.means(theta + steps * directions) - means) / steps)
 
     def covariance(self, theta: FloatArray) -> FloatArray:
-        """Cov t(x), shape (count, count), by central differences."""
-        rows = np.array([self.means(theta + step) - self.means(theta - step) for step in _STEP * np.eye(len(theta))])
-        return np.asarray((rows + rows.T) / (4 * _STEP))
+        """Cov t(x) at one row of parameters, shape (count, count), by central differences."""
+        count, rows = len(theta), max(_CELLS // self.tree.cells, 1)
+        steps = _STEP * np.concatenate([np.eye(count), -np.eye(count)])
+        parts = [self.means(theta + steps[first : first + rows]) for first in range(0, 2 * count, rows)]
+        up, down = np.split(np.concatenate(parts), 2)
+        found = (up - down) / (2 * _STEP)
+        return np.asarray((found + found.T) / 2)
 
     def rough_start(self) -> FloatArray:
         """Parameters near the posterior mode: those that maximise a concave penalised log likelihood.
@@ -74,9 +79,9 @@ class LogLinearModel:
         sums = self.measured.sums
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-            found = self.distribution(theta)
-            means = self.effects.of_tables(self.tree.marginals(found))
-            value = n * found.log_normalizer - theta @ sums + theta @ (penalty * theta) / 2
+            found = self.distribution(theta[None])
+            means = self.effects.of_tables(self.tree.marginals(found))[0]
+            value = n * found.log_normalizer[0] - theta @ sums + theta @ (penalty * theta) / 2
             return float(value) / n, np.asarray((n * means - sums + penalty * theta) / n)
 
         start = np.zeros(self.effects.count)
@@ -103,33 +108,32 @@ class NoiseAwarePosterior:
 
     def __init__(self, model: LogLinearModel, state: FloatArray) -> None:
         self.model = model
-        theta, n = model.split(state)
+        theta, n = (part[0] for part in model.split(state[None]))
         slopes = n * model.covariance(theta)
         self._factor = linalg.cho_factor(slopes + np.diag(model.measured.variances))
         if model.size is None:
-            slopes = np.column_stack([slopes, model.means(theta)])
+            slopes = np.column_stack([slopes, model.means(theta[None])[0]])
         self.precision = slopes.T @ linalg.cho_solve(self._factor, slopes)
         own = np.full(len(state), model.prior_precision)
         if model.size is None:
             own[-1] = 1.0 / model.measured.size_variance
         self.precision[np.diag_indices(len(state))] += own
 
-    def log_density(self, state: FloatArray) -> tuple[float, FloatArray]:
-        """Log density, up to a constant, and its gradient; -inf unless n > 0."""
+    def log_density(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities, up to a constant, and their gradients at states (rows, ...); -inf unless n > 0."""
         model = self.model
-        theta, n = model.split(state)
-        if not (n > 0.0 and np.isfinite(state).all()):
-            return -np.inf, np.zeros_like(state)
+        theta, n = model.split(states)
         means = model.means(theta)
-        residual = model.measured.sums - n * means
-        weighted = linalg.cho_solve(self._factor, residual)
-        value = -(residual @ weighted + model.prior_precision * theta @ theta) / 2
-        slope = n * model.covariance_times(theta, weighted, means) - model.prior_precision * theta
+        residual = model.measured.sums - n[:, None] * means
+        weighted = linalg.cho_solve(self._factor, residual.T).T
+        value = -((residual * weighted).sum(axis=1) + model.prior_precision * (theta * theta).sum(axis=1)) / 2
+        slope = n[:, None] * model.covariance_times(theta, weighted, means) - model.prior_precision * theta
         if model.size is not None:
-            return float(value), slope
-        missed = (model.measured.size - n) / model.measured.size_variance
-        value -= missed * missed * model.measured.size_variance / 2
-        return float(value), np.append(slope, means @ weighted + missed)
+            return value, slope
+        missed = model.measured.size - n
+        value = np.where(n > 0.0, value - missed * missed / model.measured.size_variance / 2, -np.inf)
+        own = (means * weighted).sum(axis=1) + missed / model.measured.size_variance
+        return value, np.column_stack([slope, own])
 
 
 class Mode(NamedTuple):
@@ -153,14 +157,14 @@ def find_mode(model: LogLinearModel) -> Mode:
         state = np.append(state, model.size_guess)
     for _ in range(_ITERATIONS):
         posterior = NoiseAwarePosterior(model, state)
-        value, gradient = posterior.log_density(state)
+        value, gradient = (part[0] for part in posterior.log_density(state[None]))
         factor = linalg.cho_factor(posterior.precision)
         step = linalg.cho_solve(factor, gradient)
         decrement = float(gradient @ step)
         share = 1.0
         for _ in range(_HALVINGS):
-            found, _ = posterior.log_density(state + share * step)
-            if found >= value:
+            found, _ = posterior.log_density((state + share * step)[None])
+            if found[0] >= value:
                 state = state + share * step
                 break
             share /= 2

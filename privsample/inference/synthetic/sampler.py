@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo in coordinates in which the posterior is nearly standard normal.
+"""Hamiltonian Monte Carlo in coordinates in which the posterior is nearly standard normal, for several chains at once.
 
 docs/notes/synthetic.md, step 6.
 """
@@ -13,55 +13,53 @@ from privsample.inference.synthetic.log_linear import Mode
 _LENGTH = 1.5  # of a trajectory: near a quarter of a normal distribution's period, where draws are independent
 _FIRST_STEP = 0.3
 _ACCEPTED = 0.8
-_RATE = 0.1  # of the tuning of log steps
+_RATE = 0.2  # of the tuning of log steps
 
 
 class PosteriorSample(NamedTuple):
-    """States (theta, n) of several chains, shape (chains, draws, ...), with the mean acceptance of each chain."""
+    """Kept states, shape (chains, draws, ...), in `Mode`'s coordinates, and the mean acceptance rate.
+
+    places: all states after tuning in coordinates in which the posterior is nearly standard normal, shape (sweeps,
+    chains, ...).
+    """
 
     states: FloatArray
-    acceptance: FloatArray
+    places: FloatArray
+    acceptance: float
 
 
 def sample_posterior(
     mode: Mode, *, draws: int, chains: int, tune: int, thin: int, rng: np.random.Generator
 ) -> PosteriorSample:
     """Draws of Hamiltonian Monte Carlo chains that start from the normal approximation at the mode."""
-    runs = [_run(mode, draws, tune, thin, source) for source in rng.spawn(chains)]
-    return PosteriorSample(np.array([states for states, _ in runs]), np.array([rate for _, rate in runs]))
-
-
-def _run(mode: Mode, draws: int, tune: int, thin: int, rng: np.random.Generator) -> tuple[FloatArray, float]:
-    place = rng.standard_normal(len(mode.state))
+    place = rng.standard_normal((chains, len(mode.state)))
     value, slope = _density(mode, place)
-    while not np.isfinite(value):  # the normal approximation lets n be negative
-        place = place / 2
-        value, slope = _density(mode, place)
     step, rates = _FIRST_STEP, []
-    kept = np.empty((draws, len(mode.state)))
+    kept = np.empty((draws * thin, chains, len(mode.state)))
     for sweep in range(tune + draws * thin):
-        momentum = rng.standard_normal(len(place))
+        momentum = rng.standard_normal(place.shape)
         length = step * rng.uniform(0.8, 1.2)
         new, new_value, new_slope, moved = place, value, slope, momentum
         for _ in range(max(round(_LENGTH / step), 1)):
-            moved = moved + length / 2 * new_slope
-            new = new + length * moved
+            half = moved + length / 2 * new_slope
+            new = new + length * half
             new_value, new_slope = _density(mode, new)
-            if not np.isfinite(new_value):
-                break
-            moved = moved + length / 2 * new_slope
-        gain = new_value - value - (moved @ moved - momentum @ momentum) / 2
-        rate = float(np.exp(min(gain, 0.0))) if np.isfinite(gain) else 0.0
-        if rng.random() < rate:
-            place, value, slope = new, new_value, new_slope
+            moved = half + length / 2 * new_slope
+        with np.errstate(invalid="ignore", over="ignore"):
+            gain = new_value - value + ((momentum * momentum).sum(axis=1) - (moved * moved).sum(axis=1)) / 2
+        rate = np.exp(np.minimum(np.where(np.isnan(gain), -np.inf, gain), 0.0))
+        taken = rng.random(chains) < rate
+        place, slope = np.where(taken[:, None], new, place), np.where(taken[:, None], new_slope, slope)
+        value = np.where(taken, new_value, value)
         if sweep < tune:
-            step = min(step * float(np.exp(_RATE * (rate - _ACCEPTED))), 1.0)
+            step = min(step * float(np.exp(_RATE * (rate.mean() - _ACCEPTED))), 1.0)
             continue
-        rates.append(rate)
-        kept[(sweep - tune) // thin] = mode.state + mode.whitening @ place
-    return kept, float(np.mean(rates))
+        rates.append(rate.mean())
+        kept[sweep - tune] = place
+    states = mode.state + kept[thin - 1 :: thin] @ mode.whitening.T
+    return PosteriorSample(states.swapaxes(0, 1), kept, float(np.mean(rates)))
 
 
-def _density(mode: Mode, place: FloatArray) -> tuple[float, FloatArray]:
-    value, slope = mode.posterior.log_density(mode.state + mode.whitening @ place)
-    return value, np.asarray(mode.whitening.T @ slope)
+def _density(mode: Mode, places: FloatArray) -> tuple[FloatArray, FloatArray]:
+    value, slope = mode.posterior.log_density(mode.state + places @ mode.whitening.T)
+    return value, np.asarray(slope @ mode.whitening)

@@ -109,6 +109,6 @@ def synthesize(
     kind = np.min_scalar_type(max(layout.sizes) - 1)
     codes = np.empty((sets, each, len(layout.columns)), dtype=kind)
     for place, state in enumerate(states):
-        codes[place] = model.tree.sample(model.distribution(model.split(state)[0]), each, source)
-    posterior = PosteriorDraws(draws={"theta": states}, account=release.account, method=f"log-linear model; acceptance {sample.acceptance.mean():.2f}")
+        codes[place] = model.tree.sample(model.distribution(model.split(state[None])[0]), each, source)
+    posterior = PosteriorDraws(draws={"theta": states}, account=release.account, method=f"log-linear model; acceptance {sample.acceptance:.2f}")
     return SyntheticData(codes=codes, columns=layout.columns, posterior=posterior)
