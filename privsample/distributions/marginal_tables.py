@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import check_memory, is_encodable, listed, positive_integer
 from privsample._data import category_names
-from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample._value import Memo, cached, frozen_value
 from privsample.distributions.domains import Domain
 
 Columns = tuple[tuple[str, tuple[str, ...]], ...]
@@ -101,9 +101,7 @@ class MarginalTables(Memo):
         """The tables by their sets of columns, from rows of shape (..., width)."""
         return {
             marginal: row[..., first:last].reshape(*row.shape[:-1], *shape)
-            for marginal, shape, first, last in zip(
-                self.marginals, self.shapes, self.ends, self.ends[1:], strict=False
-            )
+            for marginal, shape, first, last in zip(self.marginals, self.shapes, self.ends, self.ends[1:], strict=False)
         }
 
 
@@ -120,6 +118,10 @@ def marginal_tables(columns: Any, marginals: Any) -> MarginalTables:
     for marginal in sets:
         if sets.count(marginal) > 1:
             raise ValueError(f"marginals must differ, got {marginal} twice")
+    if unused := [name for name in names if not any(name in marginal for marginal in sets)]:
+        raise ValueError(
+            f"marginals must hold every column, but none holds {', '.join(unused)}: leave them out of columns"
+        )
     sizes = {name: len(categories) for name, categories in known}
     check_memory(sum(prod(sizes[name] for name in marginal) for marginal in sets), lower="marginals")
     return MarginalTables(columns=known, marginals=sets)

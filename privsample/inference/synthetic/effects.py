@@ -41,17 +41,17 @@ class Effects(NamedTuple):
     hosts: tuple[HostTable, ...]
 
     @property
-    def count(self) -> int:
+    def width(self) -> int:
         """The number of statistics."""
         return self.starts[-1]
 
     def of_tables(self, tables: list[FloatArray]) -> FloatArray:
-        """The sums of the statistics over the cells of host tables of shape (rows, ...): shape (rows, count)."""
+        """The sums of the statistics over the cells of host tables of shape (rows, ...): shape (rows, width)."""
         parts = [table.reshape(len(table), -1) @ host.basis for host, table in zip(self.hosts, tables, strict=True)]
         return np.concatenate(parts, axis=1)
 
     def log_tables(self, theta: FloatArray) -> list[FloatArray]:
-        """The host tables of the log densities that parameters of shape (rows, count) define, shape (rows, ...)."""
+        """The host tables of the log densities that parameters of shape (rows, width) define, shape (rows, ...)."""
         return [
             (theta[:, host.places] @ host.basis.T).reshape(-1, *(self.sizes[column] for column in host.columns))
             for host in self.hosts
@@ -68,7 +68,7 @@ def contrasts(size: int) -> FloatArray:
 
 
 def effects_of(layout: MarginalTables) -> Effects:
-    """The effects of the tables: each nonempty subset of the columns of a table once, in the first table that has it."""
+    """The effects of the tables: each nonempty subset of the columns of a table once, in the first that has it."""
     sizes = layout.sizes
     hosts = [columns for columns in layout.places if not any(set(columns) < set(other) for other in layout.places)]
     sets: list[Columns] = []
@@ -77,7 +77,7 @@ def effects_of(layout: MarginalTables) -> Effects:
         own = [part for part in _subsets(columns) if part and part not in sets]
         parts = [_statistics(columns, part, sizes) for part in own]
         first = starts[-1]
-        starts += np.cumsum([part.shape[1] for part in parts], dtype=int).__add__(first).tolist()
+        starts += (first + np.cumsum([part.shape[1] for part in parts], dtype=int)).tolist()
         basis = np.concatenate([np.empty((prod(sizes[c] for c in columns), 0)), *parts], axis=1)
         found.append(HostTable(columns=columns, basis=basis, places=slice(first, starts[-1])))
         sets += own
@@ -87,7 +87,7 @@ def effects_of(layout: MarginalTables) -> Effects:
 class Measured(NamedTuple):
     """What noisy tables tell about the sums of the statistics over all records.
 
-    sums: estimates without bias, shape (count,). variances: of the noise in them, shape (count,). size, size_variance:
+    sums: estimates without bias, shape (width,). variances: of the noise in them, shape (width,). size, size_variance:
     the estimated number of records, and the variance of the noise in it.
     """
 
@@ -104,7 +104,7 @@ def measure(effects: Effects, layout: MarginalTables, counts: FloatArray, noise_
     to its effects is a rotation: the noise stays independent (docs/notes/synthetic.md, step 2).
     """
     tables = [counts[first:last] for first, last in zip(layout.ends, layout.ends[1:], strict=False)]
-    sums, weights = np.zeros(effects.count), np.zeros(effects.count)
+    sums, weights = np.zeros(effects.width), np.zeros(effects.width)
     size = size_weight = 0.0
     for columns, table in zip(layout.places, tables, strict=True):
         for part in _subsets(columns):
@@ -128,4 +128,4 @@ def _subsets(columns: Columns) -> list[Columns]:
 def _statistics(columns: Columns, part: Columns, sizes: tuple[int, ...]) -> FloatArray:
     """The statistics of a set of columns in each cell of a table, shape (cells, statistics)."""
     factors = [contrasts(sizes[column]) if column in part else np.ones((sizes[column], 1)) for column in columns]
-    return reduce(np.kron, factors)
+    return reduce(lambda one, other: np.asarray(np.kron(one, other)), factors)

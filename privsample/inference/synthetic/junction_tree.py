@@ -56,7 +56,10 @@ class JunctionTree:
     def __init__(self, sizes: Axes, tables: tuple[Axes, ...]) -> None:
         self.sizes, self.tables = sizes, tables
         cells, cliques = min(
-            ((sum(prod(sizes[c] for c in clique) for clique in found), found) for found in _triangulations(sizes, tables)),
+            (
+                (sum(prod(sizes[c] for c in clique) for clique in found), found)
+                for found in _triangulations(sizes, tables)
+            ),
             key=lambda item: item[0],
         )
         if not cells <= LARGEST:
@@ -148,9 +151,10 @@ def _triangulations(sizes: Axes, tables: tuple[Axes, ...]) -> list[list[Axes]]:
     """The maximal cliques of the graph after eliminating columns by fewest cells, and by fewest new edges."""
     found = []
     for by_edges in (False, True):
-        near = {column: {other for table in tables if column in table for other in table} for column in range(len(sizes))}
-        for column in near:
-            near[column].add(column)
+        near = {
+            column: {column, *(other for table in tables if column in table for other in table)}
+            for column in range(len(sizes))
+        }
         cliques: list[set[int]] = []
         while near:
             column = min(near, key=lambda c: _cost(c, near, sizes, by_edges=by_edges))
@@ -178,7 +182,11 @@ def _tree(cliques: list[Axes], tables: tuple[Axes, ...]) -> tuple[Clique, ...]:
     joined, left = [(cliques[0], -1, ())], cliques[1:]
     while left:
         best = max(
-            ((len(set(clique) & set(other)), -k, -parent) for k, clique in enumerate(left) for parent, (other, _, _) in enumerate(joined))
+            (
+                (len(set(clique) & set(other)), -k, -parent)
+                for k, clique in enumerate(left)
+                for parent, (other, _, _) in enumerate(joined)
+            )
         )
         clique, parent = left.pop(-best[1]), -best[2]
         shared = tuple(column for column in clique if column in joined[parent][0])

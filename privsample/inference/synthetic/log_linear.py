@@ -42,17 +42,17 @@ class LogLinearModel:
         self.prior_precision = prior_std**-2.0
 
     def split(self, states: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The parameters and numbers of records of states (rows, ...), which hold the number only if it is not public."""
+        """The parameters and numbers of records of states (rows, ...): a state holds the number if it is not public."""
         if self.size is not None:
             return states, np.full(len(states), float(self.size))
         return states[:, :-1], states[:, -1]
 
     def distribution(self, theta: FloatArray) -> Calibrated:
-        """The distributions of a record with parameters of shape (rows, count)."""
+        """The distributions of a record with parameters of shape (rows, width)."""
         return self.tree.calibrate(self.effects.log_tables(theta))
 
     def means(self, theta: FloatArray) -> FloatArray:
-        """E t(x), shape (rows, count)."""
+        """E t(x), shape (rows, width)."""
         return self.effects.of_tables(self.tree.marginals(self.distribution(theta)))
 
     def covariance_times(self, theta: FloatArray, directions: FloatArray, means: FloatArray) -> FloatArray:
@@ -61,7 +61,7 @@ class LogLinearModel:
         return np.asarray((self.means(theta + steps * directions) - means) / steps)
 
     def covariance(self, theta: FloatArray) -> FloatArray:
-        """Cov t(x) at one row of parameters, shape (count, count), by central differences."""
+        """Cov t(x) at one row of parameters, shape (width, width), by central differences."""
         count, rows = len(theta), max(_CELLS // self.tree.cells, 1)
         steps = _STEP * np.concatenate([np.eye(count), -np.eye(count)])
         parts = [self.means(theta + steps[first : first + rows]) for first in range(0, 2 * count, rows)]
@@ -84,7 +84,7 @@ class LogLinearModel:
             value = n * found.log_normalizer[0] - theta @ sums + theta @ (penalty * theta) / 2
             return float(value) / n, np.asarray((n * means - sums + penalty * theta) / n)
 
-        start = np.zeros(self.effects.count)
+        start = np.zeros(self.effects.width)
         return np.asarray(optimize.minimize(objective, start, jac=True, method="L-BFGS-B").x)
 
     @property

@@ -60,6 +60,17 @@ def sample_posterior(
     return PosteriorSample(states.swapaxes(0, 1), kept, float(np.mean(rates)))
 
 
+def largest_split_rhat(places: FloatArray) -> float:
+    """The largest split R-hat (Gelman et al. 2013) of states of shape (sweeps, chains, ...); NaN for short chains."""
+    half = len(places) // 2
+    if half < 2:
+        return float("nan")
+    parts = np.concatenate([places[:half], places[half : 2 * half]], axis=1)
+    within = parts.var(axis=0, ddof=1).mean(axis=0)
+    between = parts.mean(axis=0).var(axis=0, ddof=1)
+    return float(np.sqrt((half - 1) / half + (between / within).max()))
+
+
 def _density(mode: Mode, places: FloatArray) -> tuple[FloatArray, FloatArray]:
     value, slope = mode.posterior.log_density(mode.state + places @ mode.whitening.T)
     return value, np.asarray(slope @ mode.whitening)

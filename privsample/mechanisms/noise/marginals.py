@@ -99,7 +99,7 @@ class NoisyMarginals(ExactNoise):
     >>> mechanism.tables(release["counts"])["smoker", "age"].shape
     (1, 2, 2)
     >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
-    0.707
+    0.715
     """
 
     columns: Any  # stored as ((name, (category, ...)), ...)
@@ -225,7 +225,10 @@ class NoisyMarginals(ExactNoise):
         return (
             Neighbours(
                 account=one.accountant,
-                descriptions=(among, "all records in the first categories" if size else f"{rest:,} records without them"),
+                descriptions=(
+                    among,
+                    "all records in the first categories" if size else f"{rest:,} records without them",
+                ),
                 datasets=both,
                 draw=one._many_draws(one),
                 loss=shifted_loss(self._noise_distribution, first_sum, second_sum),
