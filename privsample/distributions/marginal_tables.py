@@ -129,13 +129,12 @@ def marginal_tables(columns: Any, marginals: Any) -> MarginalTables:
 
 def _columns(columns: Any) -> Columns:
     """The names of the columns with those of their categories. Raises TypeError or ValueError."""
-    try:
-        items = list(columns.items() if isinstance(columns, Mapping) else columns)
-        pairs = [(name, categories) for name, categories in items]
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"columns must map the name of each column to its categories, got {type(columns).__name__}"
-        ) from None
+    if isinstance(columns, Mapping):
+        pairs = list(columns.items())
+    elif isinstance(columns, (list, tuple)) and all(isinstance(row, (list, tuple)) and row for row in columns):
+        pairs = [(row[0], row[1:]) for row in columns]
+    else:
+        raise TypeError(f"columns must map the name of each column to its categories, got {type(columns).__name__}")
     found = tuple((_column_name(name), _categories(name, categories)) for name, categories in pairs)
     if not found:
         raise ValueError("columns must hold at least one column, got none")

@@ -34,6 +34,13 @@ class CombinedEstimate:
         Degrees of freedom of the t distribution of each estimate.
     replaced : array of bool, shape (k,), or ()
         Where the variance by the rule was too small to be right, and another was used in its place.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> combined = ps.combine([1.2, 0.8, 1.1, 0.9], [0.01, 0.01, 0.01, 0.01])
+    >>> round(float(combined.estimate), 3), round(float(combined.std_error), 3)
+    (1.0, 0.178)
     """
 
     estimate: FloatArray

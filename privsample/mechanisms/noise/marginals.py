@@ -1,7 +1,7 @@
 """Marginal tables of public categorical columns, counted once and released with Gaussian noise."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -59,7 +59,7 @@ class NoisyMarginals(ExactNoise):
     ----------
     columns : mapping of str to (sequence of str, or int)
         The public columns with the public names of their categories, at least two each. A number K stands for the names
-        "0", ..., "K-1".
+        "0", ..., "K-1". Stored as rows of a name and its categories, in which form they may also be given.
     noise_std : float
         Standard deviation of the noise on each count, finite and > 0, in records.
     marginals : sequence of sequences of str, optional
@@ -102,9 +102,9 @@ class NoisyMarginals(ExactNoise):
     0.715
     """
 
-    columns: Any  # stored as ((name, (category, ...)), ...)
+    columns: Mapping[str, Sequence[str] | int] | tuple[tuple[str, ...], ...]  # stored as ((name, category, ...), ...)
     noise_std: float
-    marginals: Any = None  # stored as ((name, ...), ...)
+    marginals: Sequence[Sequence[str]] | tuple[tuple[str, ...], ...] | None = None  # stored as tuples
     relation: Relation = AddRemove()
     draws: int = 1
     exact: bool = True
@@ -112,11 +112,17 @@ class NoisyMarginals(ExactNoise):
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
     )
-    command = CommandLine(data=("rows",))
+    command = CommandLine(
+        data=("rows",),
+        help={
+            "columns": "the columns, each in parentheses: its name and its categories",
+            "marginals": "the sets of columns to count, each in parentheses (default: all pairs)",
+        },
+    )
 
     def __post_init__(self) -> None:
         layout = marginal_tables(self.columns, self.marginals)
-        set_fields(self, columns=layout.columns, marginals=layout.marginals)
+        set_fields(self, columns=tuple((name, *names) for name, names in layout.columns), marginals=layout.marginals)
         set_fields(self, noise_std=positive(noise_std=self.noise_std), draws=positive_integer(draws=self.draws))
         check_single_record_relation(self.relation)
         check_memory(self.draws * layout.width, lower="draws or marginals")
@@ -126,7 +132,7 @@ class NoisyMarginals(ExactNoise):
     @cached
     def layout(self) -> MarginalTables:
         """The tables: their columns, shapes and places in the released row of counts."""
-        return MarginalTables(columns=self.columns, marginals=self.marginals)
+        return marginal_tables(self.columns, self.marginals)
 
     @property
     def sensitivity(self) -> float:
@@ -177,7 +183,7 @@ class NoisyMarginals(ExactNoise):
         """The standard deviation of the noise and the number of tables, in one sentence."""
         return (
             f"Normal noise of standard deviation {self.noise_std:.4g} was added to each count of "
-            f"{count_noun(len(self.marginals), 'table')}, in each of which a record is counted once."
+            f"{count_noun(len(self.layout.marginals), 'table')}, in each of which a record is counted once."
         )
 
     @property
@@ -188,7 +194,7 @@ class NoisyMarginals(ExactNoise):
     @property
     def record_format(self) -> CategoricalFormat:  # type: ignore[override]
         """Rows of codes, or columns by name."""
-        return CategoricalFormat(columns=self.columns)
+        return CategoricalFormat(columns=self.layout.columns)
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
@@ -201,7 +207,7 @@ class NoisyMarginals(ExactNoise):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """An example with three tables, and a mutant that adds too little noise."""
-        columns = {"sex": ("F", "M"), "smoker": ("no", "yes"), "age": ("young", "middle", "old")}
+        columns = {"sex": ("F", "M"), "smoker": ("no", "yes"), "age": ("young", "old")}
         example = cls(columns=columns, noise_std=2)
         return (
             Example.with_wrong_fields("noisy-marginals", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),
