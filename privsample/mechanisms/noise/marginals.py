@@ -19,7 +19,7 @@ from privsample.distributions.exact.records import default_pitch, integer_grid
 from privsample.distributions.marginal_tables import MarginalTables, marginal_tables
 from privsample.distributions.noise import GaussianNoise
 from privsample.errors import SchemaError
-from privsample.mechanisms.arguments import CommandLine
+from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
@@ -31,6 +31,12 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
+_COLUMNS = Argument(
+    name="variables",  # --columns selects columns of a file
+    kind=tuple[tuple[str, ...], ...],
+    help="the columns, each in parentheses: its name and its categories",
+    fields=("columns",),
+)
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
@@ -114,10 +120,8 @@ class NoisyMarginals(ExactNoise):
     )
     command = CommandLine(
         data=("rows",),
-        help={
-            "columns": "the columns, each in parentheses: its name and its categories",
-            "marginals": "the sets of columns to count, each in parentheses (default: all pairs)",
-        },
+        help={"marginals": "the sets of columns to count, each in parentheses (default: all pairs)"},
+        arguments={"columns": _COLUMNS},
     )
 
     def __post_init__(self) -> None:
