@@ -34,6 +34,7 @@ from benchmarks import (
     sgd,
     shuffling,
     statistics,
+    synthetic,
     timing,
 )
 from benchmarks.measure import HEADER
@@ -55,6 +56,7 @@ ALL = {
     "statistics": statistics.rows,
     "inference": inference.rows,
     "gibbs": gibbs.rows,
+    "synthetic": synthetic.rows,
     "pymc": pymc.rows,
     "audit": audit.rows,
     "bits": bits.rows,
