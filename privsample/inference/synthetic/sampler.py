@@ -12,6 +12,7 @@ from privsample.inference.synthetic.log_linear import Mode
 
 _LENGTH = 1.5  # of a trajectory: near a quarter of a normal distribution's period, where draws are independent
 _FIRST_STEP = 0.3
+_STEPS = (0.05, 1.0)  # at most 30 steps of a trajectory
 _ACCEPTED = 0.8
 _RATE = 0.2  # of the tuning of log steps
 
@@ -52,7 +53,7 @@ def sample_posterior(
         place, slope = np.where(taken[:, None], new, place), np.where(taken[:, None], new_slope, slope)
         value = np.where(taken, new_value, value)
         if sweep < tune:
-            step = min(step * float(np.exp(_RATE * (rate.mean() - _ACCEPTED))), 1.0)
+            step = float(np.clip(step * np.exp(_RATE * (rate.mean() - _ACCEPTED)), *_STEPS))
             continue
         rates.append(rate.mean())
         kept[sweep - tune] = place
