@@ -34,6 +34,7 @@ from benchmarks import (
     sgd,
     shuffling,
     statistics,
+    tallies,
     timing,
 )
 from benchmarks.measure import HEADER
@@ -60,6 +61,7 @@ ALL = {
     "bits": bits.rows,
     "one-run": one_run.rows,
     "sequential": sequential.rows,
+    "tallies": tallies.rows,
     "timing": timing.rows,
     "draws": draws.rows,
     "exact-draws": exact_draws.rows,

@@ -223,6 +223,8 @@ from privsample.mechanisms.sgd import NoisyProjectedSGD as NoisyProjectedSGD
 from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
+from privsample.mechanisms.tallies.merge import merge_tallies as merge_tallies
+from privsample.mechanisms.tallies.tally import Tally as Tally
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge
 from privsample.relations import Relation as Relation

@@ -82,15 +82,18 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
     return target
 
 
-def write_whole(target: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8."""
+def write_whole(target: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8.
+
+    private: whether the owner alone may read the file.
+    """
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         part = Path(file.name)
         try:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-            part.chmod(0o644)
+            part.chmod(0o600 if private else 0o644)
             part.replace(target)
         except BaseException:
             part.unlink()

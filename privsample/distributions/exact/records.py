@@ -5,6 +5,7 @@ the width of its bounds. docs/notes/exact_noise.md, steps 6 and 7.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,9 +18,12 @@ from privsample.distributions.exact.grid import Grid
 
 _STEPS = 40  # the default pitch is 2^-40 of the width of the bounds
 _LARGEST_SUM = 2**62  # sums of smaller absolute values fit in 64 bits
-_BLOCK = 1 << 16  # records whose arrays stay in the processor's cache
-_ORDINARY = 1000  # exponents of powers of two that are normal doubles
+_BLOCK = 1 << 15  # records whose arrays stay in the processor's cache
+_NARROW = 2**51  # absolute values of indices that the fast sum takes
+_MOVE = 1.5 * 2.0**52
+_ORDINARY = 950  # exponents of powers of two that are normal doubles, also times 2^53
 _MOST_STEPS = 2**53  # across the bounds: the index of a record, counted from the lower bound, is an exact double
+_INTEGERS = Grid(pitch=1.0)
 
 
 def default_pitch(scale: float) -> float:
@@ -51,7 +55,7 @@ def record_grid(domain: Domain, grid: float | None = None) -> Grid:
         return integer_grid(grid)
     width = domain.high - domain.low
     found = Grid(pitch=default_pitch(width) if grid is None else grid)
-    first, last = _ends(domain, found)
+    first, last = index_ends(domain, found)
     if not first < last:
         raise ValueError(
             f"grid must have at least two points from {domain.low:g} to {domain.high:g}, got the pitch "
@@ -93,17 +97,79 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
     fractions.Fraction
         The sum, a multiple of the pitch.
     """
-    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
     if domain.integer_valued:
-        return Fraction(integer_sum(cleaned))
+        if float(domain.low).is_integer() and float(domain.high).is_integer():
+            return Fraction(index_sum(domain, chunk, _INTEGERS))
+        return Fraction(integer_sum(np.asarray(domain.clean(chunk), dtype=np.float64)))
     grid = grid or record_grid(domain)
-    first, last = _ends(domain, grid)
+    return index_sum(domain, chunk, grid) * Fraction(grid.pitch)
+
+
+def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
+    """The sum of the indices of a chunk of records after the public rule of `domain`: `exact_sum` over the pitch.
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain of the records.
+    chunk : array of shape (k,)
+        Records.
+    grid : Grid
+        The grid.
+
+    Returns
+    -------
+    int
+        The sum.
+    """
+    first, last = index_ends(domain, grid)
+    furthest = max(abs(first), abs(last))
+    if not (furthest <= _NARROW and abs(grid.exponent) < _ORDINARY):
+        return _wide_index_sum(domain, chunk, grid)
+    # The ends are exact doubles. Doubles near 1.5 2^52 pitches are one pitch apart: adding that number to a record of
+    # at most 2^51 pitches rounds it to the nearest point of the grid, half to even, and leaves the index in the last
+    # bits of the sum. The bits, as integers, less those of the number are the index (exact_noise.md, step 6).
+    low, high, move = first * grid.pitch, last * grid.pitch, math.ldexp(_MOVE, grid.exponent)
+    size, move_bits = min(_BLOCK, _LARGEST_SUM // max(furthest, 1)), int(np.array(move).view(np.int64))
+    total, buffer = 0, np.empty(min(size, len(chunk)))
+    for start in range(0, len(chunk), size):
+        block = chunk[start : start + size]
+        # A narrow type of floating-point numbers would round the ends in the comparison, integers do not.
+        numbers = block if block.dtype == np.float64 or block.dtype.kind in "iu" else _as_doubles(block)
+        if not (numbers.min() >= low and numbers.max() <= high):  # also where there is a NaN
+            numbers = _inside(domain, block, low, high)
+        moved = np.add(numbers, move, out=buffer[: len(numbers)])
+        bits = int(moved.view(np.int64).sum()) - len(moved) * move_bits  # correct modulo 2^64
+        total += (bits + 2**63) % 2**64 - 2**63
+    return total
+
+
+def _inside(domain: Domain, block: NDArray[Any], low: float, high: float) -> FloatArray:
+    """Records after the public rule of `domain`, then clipped to narrower bounds: `domain.clean`, in fewer passes."""
+    if domain.outside_is_missing:
+        return np.clip(domain.clean(block), low, high)
+    numbers = _as_doubles(block)
+    missing = np.isnan(numbers)
+    np.clip(numbers, low, high, out=numbers)
+    np.copyto(numbers, min(max(domain.missing, low), high), where=missing)
+    return numbers
+
+
+def _wide_index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
+    """As `index_sum`, for any indices."""
+    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
+    first, last = index_ends(domain, grid)
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
     total = first * len(cleaned)
     for start in range(0, len(cleaned), _BLOCK):
         indices = np.clip(np.rint(_steps(cleaned[start : start + _BLOCK], grid)), low, float(last))
         total += integer_sum(indices - low)  # exact doubles: the difference of integers at most 2^53 apart
-    return total * Fraction(grid.pitch)
+    return total
+
+
+def _as_doubles(numbers: NDArray[Any]) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float64)
 
 
 def row_indices(rows: FloatArray, grid: Grid) -> FloatArray:
@@ -132,6 +198,13 @@ def integer_sums(rows: FloatArray) -> tuple[int, ...]:
     return tuple(integer_sum(column) for column in np.ascontiguousarray(rows.T))
 
 
+def grid_indices(statistic: Sequence[Fraction], pitch: float) -> tuple[int, ...]:
+    """The indices of points of a grid."""
+    indices = [number / Fraction(pitch) for number in statistic]
+    assert all(index.denominator == 1 for index in indices)
+    return tuple(index.numerator for index in indices)
+
+
 def points(indices: NDArray[Any], grid: Grid) -> FloatArray:
     """The points of a grid with these indices, integers of any size, as the nearest finite doubles."""
     largest = float(np.finfo(np.float64).max)
@@ -142,7 +215,7 @@ def points(indices: NDArray[Any], grid: Grid) -> FloatArray:
     return np.clip(found, -largest, largest).reshape(indices.shape)
 
 
-def _ends(domain: Domain, grid: Grid) -> tuple[int, int]:
+def index_ends(domain: Domain, grid: Grid) -> tuple[int, int]:
     """The indices of the first and the last grid point within the bounds."""
     pitch = Fraction(grid.pitch)
     return math.ceil(Fraction(domain.low) / pitch), math.floor(Fraction(domain.high) / pitch)

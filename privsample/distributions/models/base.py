@@ -19,6 +19,7 @@ from privsample.distributions.exact.records import exact_sum, integer_grid, inte
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
@@ -366,6 +367,30 @@ class Model(Memo, ABC):
         """
         del statistic, n, data_weight, prior_weight
         raise TypeError(f"{type(self).__name__} does not define exact_posterior, which exact draws need")
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior | None:
+        """The posteriors of many groups of records at once.
+
+        Parameters
+        ----------
+        statistics : array of shape (groups, ...)
+            The statistic of each group.
+        sizes : array of shape (groups,)
+            The number of records of each group.
+        data_weight : float, default 1
+            Power r of the likelihood (power posterior), in (0, 1].
+        prior_weight : float, default 1
+            Factor w of the natural parameters of the prior, finite and >= 1.
+
+        Returns
+        -------
+        GroupedPosterior or None
+            The posteriors; None, the default, if they are computed one by one.
+        """
+        del statistics, sizes, data_weight, prior_weight
+        return None
 
     @property
     def has_exact_posterior(self) -> bool:

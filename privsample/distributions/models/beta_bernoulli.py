@@ -17,6 +17,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShifts
 
@@ -78,6 +79,13 @@ class BetaBernoulli(Model):
         """The posterior Beta(w alpha + r s, w beta + r (n - s)) for the sum s, data weight r and prior weight w."""
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Beta distributions."""
+        r, w = data_weight, prior_weight
+        return GroupedPosterior(Beta, (w * self.alpha + r * statistics, w * self.beta + r * (sizes - statistics)))
 
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0

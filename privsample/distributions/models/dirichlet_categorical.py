@@ -21,6 +21,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShift, BetaShifts, Shift
 from privsample.distributions.record_sensitivity import ONE_HOT, RecordSensitivity
@@ -124,6 +125,14 @@ class DirichletCategorical(Model):
         """The posterior Dirichlet(w alpha + r counts), with data weight r and prior weight w."""
         del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Dirichlet distributions."""
+        r, w = data_weight, prior_weight
+        del sizes  # they are the sums of the counts
+        return GroupedPosterior(Dirichlet, (w * np.array(self.alpha) + r * statistics,))
 
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0

@@ -12,7 +12,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import default_pitch
+from privsample.distributions.exact.records import default_pitch, grid_indices
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.moments import MomentModel
@@ -32,6 +32,7 @@ from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.tallies.rule import RecordRule, record_rule
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_RATIO = 1e150  # largest ratio of noise to difference whose square does not overflow
@@ -239,10 +240,30 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
             return ConjugateMechanism._summary(self, data)
         return self.model.exact_summarize(data, Grid(pitch=self.pitch))
 
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        unit = self._unit
+        statistic, count = self._summary(data)
+        return grid_indices(statistic, unit), count
+
+    @property
+    def _integer_statistic(self) -> bool:
+        return self.model.record_sensitivity.integer_valued
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        return self.model.empty.shape
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return None if self.pitch is None else record_rule(self.model, Grid(pitch=self.pitch))
+
+    def _check_size(self, count: int) -> None:
+        ConjugateMechanism._check_size(self, count)
+
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self.pitch is None:
             return ConjugateMechanism._draw(self, statistic, rng)
-        shape = (self.draws, *self.model.empty.shape)
+        shape = (self.draws, *self._statistic_shape)
         return {self.parameter: noisy_points(statistic, shape, self.distribution, Grid(pitch=self.pitch), rng)}
 
     def _draw_distribution(self, statistic: FloatArray) -> Sampled:
