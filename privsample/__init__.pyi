@@ -14,6 +14,7 @@ from privsample.accounting.certificates.certificate import Certificate as Certif
 from privsample.accounting.engine.bounds import CurveBound as CurveBound
 from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.engine.bounds import RenyiBound as RenyiBound
+from privsample.accounting.groups.grouped import GroupedAccountant as GroupedAccountant
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
@@ -171,6 +172,9 @@ from privsample.mechanisms.base import Wrapper as Wrapper
 from privsample.mechanisms.calibration import FreeParameter as FreeParameter
 from privsample.mechanisms.columns import read_column as read_column
 from privsample.mechanisms.examples import Example as Example
+from privsample.mechanisms.groups.contribution import Contribution as Contribution
+from privsample.mechanisms.groups.grouped import GroupedMechanism as GroupedMechanism
+from privsample.mechanisms.groups.grouped import by as by
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism

@@ -194,7 +194,7 @@ def is_encodable(text: str) -> bool:
 
     Undecodable bytes in the name of a file or a column become lone surrogates.
     """
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def one_of(item: object, names: Container[str]) -> bool:

@@ -171,9 +171,11 @@ class Release:
         Returns
         -------
         str
-            The statement, with every assumption of the account, and the grid of exact draws.
+            The statement, with every assumption of the account, the groups of a release for groups, and the grid of
+            exact draws.
         """
         statement = privacy_statement(self.account, self.delta if delta is None else delta)
+        statement = " ".join(filter(None, [statement, getattr(self.mechanism, "_scope", "")]))
         rounding = getattr(self.mechanism, "_grid_text", "")
         return f"{statement} The numbers were drawn exactly and rounded: {rounding}." if rounding else statement
 
