@@ -33,8 +33,8 @@ class NoisyRelease(Protocol):
         """The model of the records."""
 
     @property
-    def n(self) -> int:
-        """The number of records."""
+    def n(self) -> int | None:
+        """The number of records; None if it is private."""
 
     @property
     def noise(self) -> Noise:

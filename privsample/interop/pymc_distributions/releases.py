@@ -14,7 +14,10 @@ _FIELDS = ("model", "n", "noise", "observed")
 
 
 class Released(NamedTuple):
-    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group."""
+    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group.
+
+    n is NaN where the number of records is private, and part of the values.
+    """
 
     values: FloatArray
     n: Any
@@ -23,6 +26,11 @@ class Released(NamedTuple):
     constants: dict[str, FloatArray]
     account: dict[str, FloatArray]
     grouped: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers of records are private."""
+        return bool(np.isnan(self.n).any())
 
     def data(self, name: str, dims: tuple[str, ...] | None) -> Any:
         """Register the released values in the open model, and return them as data."""
@@ -56,7 +64,7 @@ class _Release(NamedTuple):
     """A release of NoisyStatistics as PrivateStatistics shows it."""
 
     model: Any
-    n: int
+    n: int | None
     noise: Noise
     observed: FloatArray
     account: Any
@@ -87,6 +95,8 @@ def released(cls: Any, observed: Any, model: Any, dims: tuple[str, ...] | None) 
         raise ValueError(f"all releases of one variable must hold the same number of copies, got {sorted(copies)}")
     if len(shapes := {one.values.shape for one in each}) > 1:
         raise ValueError(f"all releases of one variable must have the same shape, got {sorted(shapes)}")
+    if len({one.is_private for one in each}) > 1:
+        raise ValueError("all releases of one variable must have a public n, or all a private number of records")
     core = cls.rv_type.ndims_params[-1]
     scales = np.array([one.noise.largest for one in each]).reshape(-1, *[1] * core)
     return Released(
@@ -122,7 +132,13 @@ def _one(cls: Any, release: Any) -> Released:
             raise TypeError(f"{cls.__name__} observes numbers, got a release of {type(release.model).__name__}")
         expected = " or ".join(each.__name__ for each in cls.models)
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
-    return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model))
+    if release.n is None and not cls.takes_private_totals:
+        raise TypeError(
+            f"{cls.__name__} needs a public number of records, but that of the release is private: use "
+            "PrivateStatistics.posterior, which ignores the noise"
+        )
+    separate = cls.separate_copies or release.n is None
+    return one_release(release, separate=separate, constants=cls.model_constants(release.model))
 
 
 def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -> Released:
@@ -130,6 +146,7 @@ def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -
     if getattr(release.model, "fractional", False):
         raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
     values, one = np.asarray(release.observed, dtype=np.float64), np.shape(release.model.empty)
+    one = release.model.sized_statistic().shape if release.n is None else one
     if values.ndim != 1 + len(one) or values.shape[1:] != one or not len(values):
         raise ValueError(f"observed must be of shape (copies, *{one}), got {values.shape}")
     noise, copies = release.noise, len(values)
@@ -140,7 +157,7 @@ def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -
         values = values.mean(axis=0, keepdims=True)
     return Released(
         values=values if copies > 1 else values[0],
-        n=np.asarray(release.n),
+        n=np.asarray(np.nan if release.n is None else release.n),
         noise=noise_tensor(noise),
         copies=copies,
         constants={what: np.asarray(at, np.float64) for what, at in constants.items()},
