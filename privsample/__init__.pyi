@@ -19,6 +19,8 @@ from privsample.accounting.guarantees import ApproximateAccountant as Approximat
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
 from privsample.accounting.guarantees import ZCDPAccountant as ZCDPAccountant
+from privsample.accounting.keys.optimal import OptimalKeysAccountant as OptimalKeysAccountant
+from privsample.accounting.keys.threshold import ThresholdKeysAccountant as ThresholdKeysAccountant
 from privsample.accounting.ledger import Ledger as Ledger
 from privsample.accounting.ledger import Reservation as Reservation
 from privsample.accounting.loss.pair import DiscretePair as DiscretePair
@@ -175,6 +177,9 @@ from privsample.mechanisms.examples import Example as Example
 from privsample.mechanisms.groups.contribution import Contribution as Contribution
 from privsample.mechanisms.groups.grouped import GroupedMechanism as GroupedMechanism
 from privsample.mechanisms.groups.grouped import by as by
+from privsample.mechanisms.keys.optimal import OptimalKeys as OptimalKeys
+from privsample.mechanisms.keys.private_keys import private_keys as private_keys
+from privsample.mechanisms.keys.threshold import ThresholdKeys as ThresholdKeys
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism

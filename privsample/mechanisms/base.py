@@ -4,7 +4,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
@@ -47,6 +47,9 @@ class DrawsWithNotes:
         The draws by name, each of shape (draws, ...).
     notes : CuratorNotes, default empty notes
         Data-dependent facts about the run, such as the number of proposals. They are not part of the release.
+    coords : mapping of str to sequence of str, default empty
+        Names of coordinates by axis that were drawn and are covered by the account, such as released keys. They are
+        part of the release.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class DrawsWithNotes:
 
     draws: Draws
     notes: CuratorNotes = _NO_NOTES
+    coords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Mechanism(Memo, ABC):
@@ -103,6 +107,8 @@ class Mechanism(Memo, ABC):
     # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
     # them, such as a Markov chain, must remain interruptible.
     _checks_entropy: ClassVar[bool] = False
+    # True if `_draw` returns names of coordinates, which are then part of the random output.
+    _draws_coords: ClassVar[bool] = False
     _kernel_advice: ClassVar[str] = (
         "a random step from all that it releases is AppliedKernel(base=..., kernel=StatedKernel(...)), whose kernel "
         "states its mixing constants"
@@ -176,7 +182,8 @@ class Mechanism(Memo, ABC):
         self._check_generator(rng)
         account = account_of(self, rng)
         found = self._draw_checked(self._statistic_from(data), source)
-        return Release(mechanism=self, draws=found.draws, account=account, coords=self._coords(data)), found.notes
+        coords = {**self._coords(data), **found.coords}
+        return Release(mechanism=self, draws=found.draws, account=account, coords=coords), found.notes
 
     @final
     def tally(self, data: Any, *, part: str | None = None) -> Tally:

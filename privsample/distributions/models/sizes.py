@@ -52,7 +52,7 @@ class SizedStatistic(Memo, ABC):
 
     @abstractmethod
     def indices(self, sums: NDArray[Any], counts: NDArray[np.int64], unit: Fraction) -> NDArray[Any]:
-        """The coordinates of many groups in multiples of `unit`, from the integers of their tallies, shape (groups, k)."""
+        """The coordinates of many groups in multiples of `unit`, from integers of tallies of shape (groups, k)."""
 
     @abstractmethod
     def parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:

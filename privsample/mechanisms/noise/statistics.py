@@ -359,12 +359,12 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         return prod(self.model.empty.shape)
 
     def _from_integers(self, sums: tuple[int, ...], count: int) -> ExactStatistic:
-        statistic: ExactStatistic = self._joined(super()._from_integers(sums, count), count)
+        statistic: ExactStatistic = self._joined(ExactNoise._from_integers(self, sums, count), count)
         return statistic
 
     def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
         joined = sums if self._sized is None else self._sized.indices(sums, counts, Fraction(self._unit))
-        return super()._draw_groups(joined, counts, rng)
+        return ExactNoise._draw_groups(self, joined, counts, rng)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self.pitch is None:
