@@ -1,5 +1,6 @@
 """Reads one column of records from an array or an Arrow stream, in chunks."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from privsample._checks import is_encodable, listed
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
+_AHEAD = 2  # batches that are read while one is processed
 _EXACT_DIGITS = 15  # decimals of as many digits are quotients of two doubles
 _TEXT_BITS = 0x7FF8_0000_0000_7EB7
 # The NaN that represents text, recognised by its bits.
@@ -162,14 +164,14 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
 
 
 def prefetch(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same batches; the next one is read while the current one is processed."""
+    """The same batches; the next ones are read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 
     source = iter(batches)
     with ThreadPoolExecutor(max_workers=1) as reader:
-        coming = reader.submit(next, source, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, source, None)
+        coming = deque(reader.submit(next, source, None) for _ in range(_AHEAD))
+        while (batch := coming.popleft().result()) is not None:
+            coming.append(reader.submit(next, source, None))
             yield batch
 
 
