@@ -143,6 +143,9 @@ from privsample.distributions.steps.starts import UniformInBall as UniformInBall
 from privsample.distributions.steps.transition_kernels import Kernel as Kernel
 from privsample.distributions.steps.transition_kernels import StatedKernel as StatedKernel
 from privsample.distributions.steps.transition_kernels import UniformReset as UniformReset
+from privsample.engines.spark_engine import merge_batches as merge_batches
+from privsample.engines.spark_engine import tally_batches as tally_batches
+from privsample.engines.tally_source import tally_source as tally_source
 from privsample.estimators.fit_account import pipeline_account as pipeline_account
 from privsample.estimators.linear import PrivateLinearRegression as PrivateLinearRegression
 from privsample.estimators.logistic import PrivateLogisticRegression as PrivateLogisticRegression

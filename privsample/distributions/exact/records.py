@@ -5,7 +5,7 @@ the width of its bounds. docs/notes/exact_noise.md, steps 6 and 7.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +19,9 @@ from privsample.distributions.exact.grid import Grid
 _STEPS = 40  # the default pitch is 2^-40 of the width of the bounds
 _LARGEST_SUM = 2**62  # sums of smaller absolute values fit in 64 bits
 _BLOCK = 1 << 15  # records whose arrays stay in the processor's cache
-_NARROW = 2**51  # absolute values of indices that the fast sum takes
-_MOVE = 1.5 * 2.0**52
 _ORDINARY = 950  # exponents of powers of two that are normal doubles, also times 2^53
+_SHIFT = 1.5 * 2.0**52
+_MOST_SHIFTED = 2**51  # absolute values of indices that the shift rounds
 _MOST_STEPS = 2**53  # across the bounds: the index of a record, counted from the lower bound, is an exact double
 _INTEGERS = Grid(pitch=1.0)
 
@@ -106,7 +106,7 @@ def exact_sum(domain: Domain, chunk: NDArray[Any], grid: Grid | None = None) -> 
 
 
 def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
-    """The sum of the indices of a chunk of records after the public rule of `domain`: `exact_sum` over the pitch.
+    """The sum of the indices of a chunk of records: `exact_sum` over the pitch. It is 1 for an integer-valued domain.
 
     Parameters
     ----------
@@ -123,53 +123,58 @@ def index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
         The sum.
     """
     first, last = index_ends(domain, grid)
-    furthest = max(abs(first), abs(last))
-    if not (furthest <= _NARROW and abs(grid.exponent) < _ORDINARY):
-        return _wide_index_sum(domain, chunk, grid)
-    # The ends are exact doubles. Doubles near 1.5 2^52 pitches are one pitch apart: adding that number to a record of
-    # at most 2^51 pitches rounds it to the nearest point of the grid, half to even, and leaves the index in the last
-    # bits of the sum. The bits, as integers, less those of the number are the index (exact_noise.md, step 6).
-    low, high, move = first * grid.pitch, last * grid.pitch, math.ldexp(_MOVE, grid.exponent)
-    size, move_bits = min(_BLOCK, _LARGEST_SUM // max(furthest, 1)), int(np.array(move).view(np.int64))
-    total, buffer = 0, np.empty(min(size, len(chunk)))
-    for start in range(0, len(chunk), size):
-        block = chunk[start : start + size]
-        # A narrow type of floating-point numbers would round the ends in the comparison, integers do not.
-        numbers = block if block.dtype == np.float64 or block.dtype.kind in "iu" else _as_doubles(block)
-        if not (numbers.min() >= low and numbers.max() <= high):  # also where there is a NaN
-            numbers = _inside(domain, block, low, high)
-        moved = np.add(numbers, move, out=buffer[: len(numbers)])
-        bits = int(moved.view(np.int64).sum()) - len(moved) * move_bits  # correct modulo 2^64
-        total += (bits + 2**63) % 2**64 - 2**63
+    largest = max(abs(first), abs(last))
+    if largest > _MOST_SHIFTED or abs(grid.exponent) >= _ORDINARY:
+        return _wide_sum(np.asarray(domain.clean(chunk), dtype=np.float64), first, last, grid)
+    if domain.integer_valued and _lies_inside(chunk, first, last):
+        return sum(int(part.sum(dtype=np.int64)) for part in _parts(chunk, largest))
+    # Doubles near 1.5 2^52 pitches are one pitch apart: adding that number to a record of at most 2^51 pitches rounds
+    # it to the nearest point of the grid, half to even, and leaves the index in the last bits of the sum. The bits, as
+    # integers, less those of the number are the index (exact_noise.md, step 6).
+    shift = math.ldexp(_SHIFT, grid.exponent)
+    shift_bits = int(np.float64(shift).view(np.int64))
+    # Rounding is monotone, and the ends are grid points: clipping to them first equals clipping the indices.
+    low, high = first * grid.pitch, last * grid.pitch
+    missing = min(max(domain.missing, low), high)
+    buffer, total = np.empty(min(len(chunk), _BLOCK)), 0
+    with np.errstate(over="ignore", invalid="ignore"):  # of wider floats, and of signalling NaN
+        for part in _parts(chunk, largest):
+            moved = buffer[: len(part)]
+            numbers = part.astype(np.float64, copy=False)  # a narrower type would round the bounds
+            np.clip(numbers, low, high, out=moved)
+            if domain.outside_is_missing:
+                np.putmask(moved, ~((numbers >= domain.low) & (numbers <= domain.high)), missing)  # also NaN
+            elif np.isnan(moved.max()):
+                np.putmask(moved, np.isnan(moved), missing)
+            np.add(moved, shift, out=moved)
+            total += _wrapped(int(moved.view(np.int64).sum()) - len(part) * shift_bits)
     return total
 
 
-def _inside(domain: Domain, block: NDArray[Any], low: float, high: float) -> FloatArray:
-    """Records after the public rule of `domain`, then clipped to narrower bounds: `domain.clean`, in fewer passes."""
-    if domain.outside_is_missing:
-        return np.clip(domain.clean(block), low, high)
-    numbers = _as_doubles(block)
-    missing = np.isnan(numbers)
-    np.clip(numbers, low, high, out=numbers)
-    np.copyto(numbers, min(max(domain.missing, low), high), where=missing)
-    return numbers
+def _wrapped(number: int) -> int:
+    """The integer of 64 bits that equals a number modulo 2^64: a sum that fits is exact, however it overflowed."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
-def _wide_index_sum(domain: Domain, chunk: NDArray[Any], grid: Grid) -> int:
-    """As `index_sum`, for any indices."""
-    cleaned = np.asarray(domain.clean(chunk), dtype=np.float64)
-    first, last = index_ends(domain, grid)
+def _parts(chunk: NDArray[Any], largest: int) -> Iterator[NDArray[Any]]:
+    """A chunk in blocks that stay in the processor's cache, and whose sums of such numbers fit in 64 bits."""
+    block = min(_BLOCK, _LARGEST_SUM // max(largest, 1))
+    return (chunk[start : start + block] for start in range(0, len(chunk), block))
+
+
+def _lies_inside(chunk: NDArray[Any], first: int, last: int) -> bool:
+    """Whether a chunk holds integers that the public rule leaves as they are."""
+    return chunk.dtype.kind in "iu" and len(chunk) > 0 and first <= int(chunk.min()) and int(chunk.max()) <= last
+
+
+def _wide_sum(cleaned: FloatArray, first: int, last: int, grid: Grid) -> int:
+    """The sum of indices that lie too far from 0 for the shift, or on a grid of extreme pitch."""
     low = float(first)  # exact: an end is below 2^53, or is a double times a power of two
     total = first * len(cleaned)
     for start in range(0, len(cleaned), _BLOCK):
         indices = np.clip(np.rint(_steps(cleaned[start : start + _BLOCK], grid)), low, float(last))
         total += integer_sum(indices - low)  # exact doubles: the difference of integers at most 2^53 apart
     return total
-
-
-def _as_doubles(numbers: NDArray[Any]) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return numbers.astype(np.float64)
 
 
 def row_indices(rows: FloatArray, grid: Grid) -> FloatArray:
