@@ -36,6 +36,7 @@ from benchmarks import (
     sgd,
     shuffling,
     statistics,
+    synthetic,
     tallies,
     timing,
 )
@@ -58,6 +59,7 @@ ALL = {
     "statistics": statistics.rows,
     "inference": inference.rows,
     "gibbs": gibbs.rows,
+    "synthetic": synthetic.rows,
     "pymc": pymc.rows,
     "audit": audit.rows,
     "bits": bits.rows,

@@ -161,6 +161,10 @@ from privsample.inference.confidence import ConfidenceSet as ConfidenceSet
 from privsample.inference.confidence import confidence_set as confidence_set
 from privsample.inference.infer import infer as infer
 from privsample.inference.infer import register_chain as register_chain
+from privsample.inference.synthetic.combine import CombinedEstimate as CombinedEstimate
+from privsample.inference.synthetic.combine import combine as combine
+from privsample.inference.synthetic.synthesize import SyntheticData as SyntheticData
+from privsample.inference.synthetic.synthesize import synthesize as synthesize
 from privsample.interop.dp_accounting import from_dp_event as from_dp_event
 from privsample.interop.dp_accounting import to_dp_event as to_dp_event
 from privsample.interop.pld import from_pld as from_pld
@@ -186,6 +190,7 @@ from privsample.mechanisms.keys.threshold import ThresholdKeys as ThresholdKeys
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism
+from privsample.mechanisms.noise.marginals import NoisyMarginals as NoisyMarginals
 from privsample.mechanisms.noise.statistics import NoisyStatistics as NoisyStatistics
 from privsample.mechanisms.noise.statistics import PrivateStatistics as PrivateStatistics
 from privsample.mechanisms.noise.sums import ClippedSum as ClippedSum

@@ -69,6 +69,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
         "guides/files",
         "guides/private_regression",
         "guides/tallies",
+        "guides/synthetic_data",
         *(f"tutorials/{page.stem}" for page in TUTORIALS),
     ],
 )

@@ -1,0 +1,215 @@
+"""Synthetic data sets from a release of noisy marginal tables, each from one draw of a noise-aware posterior.
+
+docs/notes/synthetic.md.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import check_memory, count_noun, generator, positive, positive_integer
+from privsample._value import frozen_value, set_fields
+from privsample.accounting.base import Accountant
+from privsample.accounting.statement import privacy_statement
+from privsample.inference.synthetic.effects import effects_of, measure
+from privsample.inference.synthetic.log_linear import LogLinearModel, find_mode
+from privsample.inference.synthetic.sampler import largest_split_rhat, sample_posterior
+from privsample.mechanisms.noise.marginals import NoisyMarginals
+from privsample.mechanisms.posterior.inference import PosteriorDraws
+from privsample.mechanisms.release import Release
+from privsample.relations import ReplaceOne
+
+_CHAINS = 4
+_TUNE = 30  # sweeps before the first draw; the chains start from the normal approximation
+_THIN = 2  # sweeps for each draw
+_LEAST_RATIO = 3.0  # of the noisy number of records to the noise in it
+
+
+@frozen_value
+class SyntheticData:
+    """Synthetic data sets, with the account of the release behind them.
+
+    Index or iterate over the data sets. Each is a dictionary from the name of a column to an array of names of
+    categories, as pandas.DataFrame, polars.DataFrame and pyarrow.table take it.
+
+    Parameters
+    ----------
+    codes : array of int, shape (m, size, columns)
+        The codes of the categories of all records of all sets. The array is copied and read-only.
+    columns : tuple of (str, tuple of str)
+        The public columns with the names of their categories.
+    posterior : PosteriorDraws
+        The draws of the parameters "theta", one for each set, and of the number of records "size" if it was not public.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> rng = np.random.default_rng(0)
+    >>> mechanism = ps.NoisyMarginals(columns={"ill": ("no", "yes"), "smoker": ("no", "yes")}, noise_std=5)
+    >>> data = ps.synthesize(mechanism.release(rng.integers(2, size=(500, 2)), rng=rng), m=4, size=200, rng=rng)
+    >>> len(data), sorted(data[0]), data[0]["ill"].shape
+    (4, ['ill', 'smoker'], (200,))
+    """
+
+    codes: NDArray[Any]
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    posterior: PosteriorDraws
+
+    def __post_init__(self) -> None:
+        codes = np.array(self.codes)
+        if codes.ndim != 3 or codes.shape[2] != len(self.columns) or codes.dtype.kind not in "iu":
+            raise ValueError(
+                f"codes must be whole numbers of shape (m, size, {len(self.columns)}), got {codes.dtype} of shape "
+                f"{codes.shape}"
+            )
+        codes.flags.writeable = False
+        set_fields(self, codes=codes)
+
+    @property
+    def account(self) -> Accountant:
+        """The account of the noisy tables: all that is computed from them costs nothing more."""
+        return self.posterior.account
+
+    @property
+    def method(self) -> str:
+        """What was modelled, and the diagnostics of the sampler."""
+        return self.posterior.method
+
+    def statement(self, delta: float = 1e-6) -> str:
+        """The privacy statement of the release behind the data.
+
+        Parameters
+        ----------
+        delta : float, default 1e-6
+            The delta in (0, 1) at which epsilon is reported.
+
+        Returns
+        -------
+        str
+            The statement in plain words, with every assumption of the account.
+        """
+        return privacy_statement(self.account, delta)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, place: int) -> dict[str, NDArray[Any]]:
+        codes = self.codes[place]
+        if codes.ndim != 2:
+            raise TypeError(f"a data set must be chosen by its place, a whole number, got {place!r}")
+        return {name: np.array(categories)[codes[:, column]] for column, (name, categories) in enumerate(self.columns)}
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
+        return (self[place] for place in range(len(self)))
+
+    def __repr__(self) -> str:
+        m, size, width = self.codes.shape
+        return f"SyntheticData({m} data sets of {count_noun(size, 'record')} and {count_noun(width, 'column')})"
+
+
+def synthesize(
+    release: Release,
+    *,
+    m: int = 100,
+    size: int | None = None,
+    prior_std: float = 2.0,
+    rng: np.random.Generator | None = None,
+) -> SyntheticData:
+    """Draw m synthetic data sets from noisy marginal tables, such that analyses of them have valid intervals.
+
+    The records are modelled by the distribution of largest entropy with given marginal tables: a log-linear model with
+    an effect for each set of columns in a table. Its parameters have a posterior that models the noise and the sampling
+    of the records. Each data set is drawn from one posterior draw. Analyse each set as if it were real, and `combine`
+    the results. All of it is post-processing: the privacy cost is that of the tables alone.
+
+    An analysis is only as good as the model: effects that no table holds are missing from the synthetic data. For a
+    regression, release the tables of the outcome with each feature, and of the features among themselves.
+
+    Parameters
+    ----------
+    release : Release
+        A release of NoisyMarginals.
+    m : int, default 100
+        Number of data sets, >= 1; `combine` needs at least 2, and intervals become stable from about 50 on.
+    size : int, optional
+        Number of records in each set, >= 1. By default the public or noisy number of records in the data. Larger sets
+        make estimates more stable.
+    prior_std : float, default 2.0
+        Standard deviation of the normal prior of each parameter, > 0. A log odds ratio of two pairs of categories has
+        twice this standard deviation.
+    rng : numpy.random.Generator, optional
+        Random generator. None draws from the system's entropy.
+
+    Returns
+    -------
+    SyntheticData
+        The data sets, with the account of the release and a description of the method.
+
+    Raises
+    ------
+    TypeError
+        If `release` is no Release of NoisyMarginals, or an argument has the wrong type.
+    ValueError
+        If a number is out of range, the tables join so many columns that the model needs more than 2^20 cells, or the
+        noisy number of records is not above the noise.
+    NumericalFailure
+        If the posterior mode is not found.
+
+    Notes
+    -----
+    Räisä, Jälkö, Kaski and Honkela 2023 (NAPSU-MQ). The likelihood of the noisy sums is normal, with the covariance at
+    the posterior mode; parameters are drawn by Hamiltonian Monte Carlo, and models of many columns are computed on a
+    junction tree. Kind: approximate: normal likelihood, and the convergence of the chains; docs/notes/synthetic.md.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> rng = np.random.default_rng(1)
+    >>> smoker = rng.random(4000) < 0.3
+    >>> ill = rng.random(4000) < np.where(smoker, 0.4, 0.2)
+    >>> columns = {"smoker": ("no", "yes"), "ill": ("no", "yes")}
+    >>> mechanism = ps.NoisyMarginals.calibrate(columns=columns, target=ps.DP(1, 1e-6))
+    >>> release = mechanism.release({"smoker": smoker, "ill": ill}, rng=rng)
+    >>> data = ps.synthesize(release, m=50, rng=rng)
+    >>> shares = np.array([(one["ill"][one["smoker"] == "yes"] == "yes").mean() for one in data])
+    >>> variances = [p * (1 - p) / (one["smoker"] == "yes").sum() for p, one in zip(shares, data)]
+    >>> combined = ps.combine(shares, variances)
+    >>> low, high = combined.interval(0.95)
+    >>> bool(low < 0.4 < high), data.account == release.account
+    (True, True)
+    """
+    mechanism = getattr(release, "mechanism", None)
+    if not isinstance(mechanism, NoisyMarginals):
+        found = type(release if mechanism is None else mechanism).__name__
+        raise TypeError(f"release must be a Release of NoisyMarginals, got {found}")
+    source, sets, prior = generator(rng), positive_integer(m=m), positive(prior_std=prior_std)
+    layout, public = mechanism.layout, mechanism.relation.n if isinstance(mechanism.relation, ReplaceOne) else None
+    effects, counts = effects_of(layout), release["counts"]
+    measured = measure(effects, layout, counts.mean(axis=0), mechanism.noise_std**2 / len(counts))
+    if public is None and not measured.size >= _LEAST_RATIO * measured.size_variance**0.5:
+        raise ValueError(
+            f"release must count more records than the noise hides: the noisy number of records is {measured.size:.4g} "
+            f"with a standard error of {measured.size_variance**0.5:.4g}; use less noise, or fewer tables"
+        )
+    model = LogLinearModel(effects, measured, public, prior)
+    each = positive_integer(size=round(model.size_guess) if size is None else size)
+    check_memory(sets * each * len(layout.columns), lower="m or size")
+    mode = find_mode(model)
+    sample = sample_posterior(mode, draws=-(-sets // _CHAINS), chains=_CHAINS, tune=_TUNE, thin=_THIN, rng=source)
+    states = sample.states.swapaxes(0, 1).reshape(-1, len(mode.state))[:sets]
+    theta, numbers = model.split(states)
+    codes = np.empty((sets, each, len(layout.columns)), dtype=np.min_scalar_type(max(layout.sizes) - 1))
+    for place in range(sets):
+        codes[place] = model.tree.sample(model.distribution(theta[place : place + 1]), each, source)
+    method = (
+        f"log-linear model with {count_noun(effects.width, 'parameter')}, noise-aware posterior by Hamiltonian Monte "
+        f"Carlo; {_CHAINS} chains, acceptance rate {sample.acceptance:.2f}, largest split R-hat "
+        f"{largest_split_rhat(sample.places):.3f}"
+    )
+    draws = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
+    posterior = PosteriorDraws(
+        draws=draws, account=release.account, method=method, observed_data={"noisy_counts": counts}
+    )
+    return SyntheticData(codes=codes, columns=layout.columns, posterior=posterior)
