@@ -54,6 +54,11 @@ def observed_statistic(release: Any) -> ObservedStatistic:
         raise TypeError(
             f"release.noise must be a Noise, such as GaussianNoise(noise_std=2.0), got {type(found.noise).__name__}"
         )
+    if isinstance(found, PrivateStatistics) and found.n is None:
+        raise ValueError(
+            "release must be of a public number of records, but that number is private: use "
+            "PrivateStatistics(release=...).noise_aware(), which models it for counts"
+        )
     n, copies = positive_integer(**{"release.n": found.n}), real_array(**{"release.observed": found.observed})
     shape = found.model.empty.shape
     if copies.ndim != 1 + len(shape) or copies.shape[1:] != shape or not len(copies):

@@ -34,7 +34,7 @@ class NoisyRelease(Protocol):
 
     @property
     def n(self) -> Any:
-        """The number of records."""
+        """The number of records; None if it is private, and an array for many groups."""
 
     @property
     def noise(self) -> Noise:

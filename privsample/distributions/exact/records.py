@@ -220,6 +220,14 @@ def points(indices: NDArray[Any], grid: Grid) -> FloatArray:
     return np.clip(found, -largest, largest).reshape(indices.shape)
 
 
+def rounded_bounds(domain: Domain, grid: Grid | None = None) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest record after rounding to a public grid; the bounds themselves without one."""
+    if grid is None:
+        return Fraction(domain.low), Fraction(domain.high)
+    first, last = index_ends(domain, grid)
+    return first * Fraction(grid.pitch), last * Fraction(grid.pitch)
+
+
 def index_ends(domain: Domain, grid: Grid) -> tuple[int, int]:
     """The indices of the first and the last grid point within the bounds."""
     pitch = Fraction(grid.pitch)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.grouped_counts import noisy_proportions
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
+from privsample.distributions.models.noisy_pair import noisy_pair_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
@@ -111,7 +113,14 @@ class BetaBernoulli(Model):
         self._check_likelihood()
         return NoiseAware(*noisy_proportions(self.alpha, self.beta, sizes, noise, observed))
 
+    def sized_noise_aware(self, noise: Noise, observed: FloatArray, grid: Grid | None = None) -> NoiseAware:
+        """The posterior given noisy numbers of zeros and of ones. Raises TypeError for fractional records."""
+        del grid
+        self._check_likelihood()
+        return noisy_pair_posterior(self.alpha, self.beta, noise, observed[..., 0], observed[..., 1])
+
     def _check_likelihood(self) -> None:
+        """Raise TypeError for fractional records."""
         if self.fractional:
             raise TypeError(
                 "fractional records have no likelihood, so there is no noise-aware posterior: use .posterior(), which "

@@ -13,6 +13,7 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample.distributions.clipping.posterior import clipped_posterior
 from privsample.distributions.clipping.records import ClippedRecord
+from privsample.distributions.models.grouped import Sizes, shared_posteriors
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -30,6 +31,21 @@ class NoiseAware(NamedTuple):
 
     distribution: PosteriorDistribution
     method: str
+
+
+def noise_aware_of_each(
+    find: Callable[[int, FloatArray], NoiseAware], sizes: Sizes, observed: FloatArray
+) -> NoiseAware:
+    """The posteriors of many groups by that of one group; parameters as for `shared_posteriors`."""
+    methods: list[str] = []
+
+    def posterior(n: int, seen: FloatArray) -> PosteriorDistribution:
+        found = find(n, seen)
+        methods.append(found.method)
+        return found.distribution
+
+    distribution = shared_posteriors(posterior, sizes, observed)
+    return NoiseAware(distribution, f"each group by itself; {methods[0]}")
 
 
 class HiddenCounts(NamedTuple):

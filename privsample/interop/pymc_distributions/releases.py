@@ -15,7 +15,10 @@ _FIELDS = ("model", "n", "noise", "observed")
 
 
 class Released(NamedTuple):
-    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group."""
+    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group.
+
+    n is NaN where the number of records is private, and part of the values.
+    """
 
     values: FloatArray
     n: Any
@@ -24,6 +27,11 @@ class Released(NamedTuple):
     constants: dict[str, FloatArray]
     account: dict[str, FloatArray]
     grouped: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers of records are private."""
+        return bool(np.isnan(self.n).any())
 
     def in_order(self, places: list[int]) -> "Released":
         """The groups at these places, in this order."""
@@ -107,6 +115,8 @@ def released(cls: Any, observed: Any, model: Any, dims: tuple[str, ...] | None) 
         raise ValueError(f"all releases of one variable must hold the same number of copies, got {sorted(copies)}")
     if len(shapes := {one.values.shape for one in each}) > 1:
         raise ValueError(f"all releases of one variable must have the same shape, got {sorted(shapes)}")
+    if len({one.is_private for one in each}) > 1:
+        raise ValueError("all releases of one variable must have a public n, or all a private number of records")
     core = cls.rv_type.ndims_params[-1]
     scales = np.array([one.noise.largest for one in each]).reshape(-1, *[1] * core)
     return Released(
@@ -159,8 +169,13 @@ def _one(cls: Any, release: Any) -> Released:
             raise TypeError(f"{cls.__name__} observes numbers, got a release of {type(release.model).__name__}")
         expected = " or ".join(each.__name__ for each in cls.models)
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
-    core = cls.rv_type.ndims_params[-1]
-    return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model), core=core)
+    if release.n is None and not cls.takes_private_totals:
+        raise TypeError(
+            f"{cls.__name__} needs a public number of records, but that of the release is private: use "
+            "PrivateStatistics.posterior, which ignores the noise"
+        )
+    separate, core = cls.separate_copies or release.n is None, cls.rv_type.ndims_params[-1]
+    return one_release(release, separate=separate, constants=cls.model_constants(release.model), core=core)
 
 
 def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any], core: int = 0) -> Released:
@@ -172,7 +187,8 @@ def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any], c
         raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
     groups = getattr(release, "groups", None)
     batch = () if groups is None else (len(groups),)
-    values, one = np.asarray(release.observed, dtype=np.float64), (*batch, *np.shape(release.model.empty))
+    own = np.shape(release.model.empty) if release.n is not None else release.model.sized_statistic().shape
+    values, one = np.asarray(release.observed, dtype=np.float64), (*batch, *own)
     if values.ndim != 1 + len(one) or values.shape[1:] != one or not len(values):
         raise ValueError(f"observed must be of shape (copies, *{one}), got {values.shape}")
     noise, copies = release.noise, len(values)
@@ -190,7 +206,7 @@ def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any], c
 
     return Released(
         values=values,
-        n=np.asarray(release.n),
+        n=of_each(np.nan) if release.n is None else np.asarray(release.n),
         noise=noise_tensor(noise)
         if groups is None
         else noise_tensor(noise.name, of_each(np.reshape(noise.scale_parameter, [1] * core))),

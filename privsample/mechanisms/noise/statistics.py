@@ -3,12 +3,21 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, check_memory, generator, positive, positive_integer
+from privsample._checks import (
+    LARGEST_INTEGER,
+    FloatArray,
+    check_memory,
+    generator,
+    nonnegative_integer,
+    positive,
+    positive_integer,
+)
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -19,7 +28,8 @@ from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.grouped import shared_posteriors
 from privsample.distributions.models.moments import MomentModel
-from privsample.distributions.models.noise_aware import NoiseAware
+from privsample.distributions.models.noise_aware import NoiseAware, noise_aware_of_each
+from privsample.distributions.models.sizes import SizedStatistic
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_distribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.interop import pymc
@@ -30,7 +40,7 @@ from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
 from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
-from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
+from privsample.mechanisms.noise.neighbours import added_neighbours, moment_neighbours, moment_records
 from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
@@ -53,24 +63,31 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
 
 def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
-    reach = float(model.record_sensitivity.differences.max())
+    known = model.sized_statistic().sensitivity if fields["n"] is None else model.record_sensitivity
+    reach = float(known.differences.max())
     discrete = noise.startswith("discrete") if noise else model.record_sensitivity.integer_valued
     return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
 @frozen_value
 class NoisyStatistics(ExactNoise, ConjugateMechanism):
-    """A model's sufficient statistic of n records plus noise, `draws` times, under ReplaceOne(n).
+    """A model's sufficient statistic plus noise, `draws` times, under ReplaceOne(n) or, without n, under AddRemove.
 
     `release` takes the records in one column, and releases "statistic", shape (draws, ...). Wrap the release in
     PrivateStatistics to infer from it.
+
+    If the number of records is private (n=None), it is released with noise too, as part of the statistic: of codes, the
+    counts of all codes, shape (draws, K). Of a sum of records between two bounds, shape (draws, 2), the totals of the
+    distances of all records to the upper bound and to the lower bound; of zeros and ones, these are the numbers of
+    zeros and of ones. The two totals give the number of records and the sum.
 
     Parameters
     ----------
     model : Model
         The model, which defines the statistic, its sensitivity and the public rules for records.
-    n : int
-        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    n : int, optional
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError. None if the
+        number is private: neighbours then differ by one added or removed record.
     scale : float
         Scale of Laplace noise or standard deviation of Gaussian noise, finite and > 0, in the statistic's unit.
     noise : {"laplace", "gaussian", "discrete laplace", "discrete gaussian"}, optional
@@ -107,10 +124,18 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     ('discrete laplace', 0.5)
     >>> mechanism.release([0, 1, 1, 0])["statistic"].shape
     (1,)
+
+    If the number of records is private, the noisy numbers of zeros and of ones:
+
+    >>> mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), scale=2.0)
+    >>> mechanism.accountant.relation.change, round(float(mechanism.accountant.epsilon(0.0)), 6)
+    ('one record is added or removed', 0.5)
+    >>> mechanism.release([0, 1, 1, 0])["statistic"].shape
+    (1, 2)
     """
 
     model: Model
-    n: int
+    n: int | None = None  # type: ignore[assignment]
     scale: float
     noise: str | None = None
     draws: int = 1
@@ -131,9 +156,11 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
             self,
             noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.integer_valued else "laplace"),
         )
-        set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.scale_parameter)
-        self._check_draws()
+        if self.n is not None:
+            set_fields(self, n=positive_integer(n=self.n))
+        set_fields(self, scale=self.distribution.scale_parameter)
         self._check_exact()
+        self._check_draws()
         if self.grid is not None and self.pitch is None:
             raise ValueError(
                 f"grid must be None for a {type(self.model).__name__} model, whose statistic has no exact sum, got "
@@ -152,9 +179,22 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         """The distribution of the noise on each coordinate."""
         return self.distribution
 
+    @cached
+    def _sized(self) -> SizedStatistic | None:
+        """The statistic with the number of records if that is private, on the grid of the draws; otherwise None."""
+        grid = None if self.pitch is None else Grid(pitch=self.pitch)
+        return self.model.sized_statistic(grid) if self.n is None else None
+
     @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        if self._sized is not None:
+            return {self.parameter: (self._sized.axis,)}
         return {self.parameter: (self.model.axis_name,)} if self.model.records_are_codes else {}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        if self._sized is not None:
+            return {self._sized.axis: self._sized.labels} if self._sized.labels else {}
+        return ConjugateMechanism._coords(self, data)
 
     @property
     def parameter(self) -> str:
@@ -163,9 +203,9 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
+        """The account of all draws, from the differences that one record can cause."""
         return StatisticsAccountant(
-            differences=self.model.record_sensitivity,
+            differences=self.model.record_sensitivity if self._sized is None else self._sized.sensitivity,
             n=self.n,
             noise=self.distribution,
             draws=self.draws,
@@ -176,9 +216,10 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     @property
     def description(self) -> str:
         """The noise distribution, its scale and the number of records, in one sentence."""
+        of = "the records and their number" if self.n is None else f"{self.n:,} records"
         return (
-            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the sufficient statistic of {self.n:,} "
-            f"records, from which {self._label} is inferred. Inference from it has no further privacy cost."
+            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the sufficient statistic of {of}, from "
+            f"which {self._label} is inferred. Inference from it has no further privacy cost."
         )
 
     @property
@@ -190,18 +231,22 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """An example for each noise distribution; the mutants add too little noise."""
         model = BetaBernoulli(alpha=2, beta=3)
-        each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each = {f"{name.replace(' ', '-')}-statistics": cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each["private-size-statistics"] = cls(model=model, scale=2.0)
         return tuple(
-            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=TOO_LITTLE_NOISE)
-            for name, example in each.items()
+            Example.with_wrong_fields(name, example, scale=1.5, bug=TOO_LITTLE_NOISE) for name, example in each.items()
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Datasets that differ in the records whose replacement changes the statistic most."""
+        """Datasets that differ in the records whose replacement or addition changes the statistic most."""
         group = positive_integer(group=group)
+        one = replace(self, draws=1)
+        if self.n is None:
+            record = self._largest_record
+            added = self._contribution(record)
+            return added_neighbours(record, added, group, self.distribution, one.accountant, one._many_draws(one))
         if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)
-        one = replace(self, draws=1)
         return moment_neighbours(
             model=self.model,
             noise=self.distribution,
@@ -212,10 +257,28 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         )
 
     def _sum_records(self, *, random_size: bool) -> tuple[SumRecords, ...]:
-        del random_size
+        if self.n is None:
+            return self._added_records() if random_size else ()
         if isinstance(self.model, MomentModel):
             return moment_records(self.model)
         return tuple(self._with_contributions(*records) for records in self.model.extreme_records)
+
+    def _added_records(self) -> tuple[SumRecords, ...]:
+        """A record that adds most, in the place of every record but the one that is exchanged for it."""
+        common, first, second = (np.asarray(record) for record in self.model.extreme_records[0])
+        added = self._contribution(second)
+        contributions = (self._contribution(common), added, np.zeros_like(added))
+        return (SumRecords(records=(common, second, first), contributions=contributions),)
+
+    @property
+    def _largest_record(self) -> FloatArray:
+        """A record that changes the statistic most where it is added."""
+        return np.asarray(self.model.extreme_records[0][2])
+
+    def _contribution(self, record: FloatArray) -> FloatArray:
+        """What one record adds to the statistic with the number of records."""
+        statistic, n = self._summary(np.asarray(record)[None])
+        return np.array([float(number) for number in self._joined(statistic, n)])
 
     def _with_contributions(self, *records: float) -> SumRecords:
         common, first, second = (np.asarray(record) for record in records)
@@ -233,6 +296,16 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def _released_name(self) -> str:
         return self.parameter
 
+    def _check_draws(self) -> None:
+        if self.n is not None:
+            ConjugateMechanism._check_draws(self)
+            return
+        # Exact sums lose nothing to rounding, whatever their length: only an overflow of one record is possible.
+        domain, count = self.model.domain, LARGEST_INTEGER if self.pitch is None else 1
+        domain.check_summable(count, domain.high - domain.low)
+        set_fields(self, draws=positive_integer(draws=self.draws))
+        check_memory(self.draws * prod(self._shape), lower="draws")
+
     def _exact_grid(self) -> Grid | None:
         if self.distribution.integer_valued or not self.model.record_sensitivity.integer_valued:
             return self.model.statistic_grid(self.grid)
@@ -246,27 +319,55 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
         unit = self._unit
         statistic, count = self._summary(data)
-        return grid_indices(statistic, unit), count
+        return grid_indices(self._joined(statistic, count), unit), count
 
     @property
     def _integer_statistic(self) -> bool:
-        return self.model.record_sensitivity.integer_valued
+        return self._rule_is_whole and self.model.record_sensitivity.integer_valued
+
+    @property
+    def _rule_is_whole(self) -> bool:
+        """Whether the model's statistic is released, and nothing beside it; so are the counts of all codes."""
+        return self.n is not None or self.model.records_are_codes
 
     @property
     def _statistic_shape(self) -> tuple[int, ...]:
-        return self.model.empty.shape
+        return self._shape
 
     @property
     def _record_rule(self) -> RecordRule | None:
-        return None if self.pitch is None else record_rule(self.model, Grid(pitch=self.pitch))
+        known = self.pitch is not None and self._rule_is_whole
+        return record_rule(self.model, Grid(pitch=self.pitch)) if known else None
+
+    def _statistic(self, data: Any) -> Any:
+        statistic, count = self._summary(data)
+        self._check_size(count)
+        return self._joined(statistic, count)
+
+    def _joined(self, statistic: Any, count: int) -> Any:
+        """The statistic with the number of records if that is private; otherwise the statistic itself."""
+        if self._sized is None:
+            return statistic
+        return self._sized.of(statistic, count) if self.pitch is None else self._sized.exact(statistic, count)
 
     def _check_size(self, count: int) -> None:
-        ConjugateMechanism._check_size(self, count)
+        if self.n is not None:
+            ConjugateMechanism._check_size(self, count)
+
+    def for_size(self, size: int) -> "NoisyStatistics":
+        """The same mechanism for another number of records; a private number of records is any number."""
+        size = nonnegative_integer(size=size)
+        return self if self.n is None else replace(self, n=size)
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of one released statistic."""
+        return self.model.empty.shape if self._sized is None else self._sized.shape
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self.pitch is None:
             return ConjugateMechanism._draw(self, statistic, rng)
-        shape = (self.draws, *self._statistic_shape)
+        shape = (self.draws, *self._shape)
         return {self.parameter: noisy_points(statistic, shape, self.distribution, Grid(pitch=self.pitch), rng)}
 
     def _draw_distribution(self, statistic: FloatArray) -> Sampled:
@@ -362,9 +463,11 @@ class PrivateStatistics:
         return self._mechanism.distribution
 
     @property
-    def n(self) -> int | NDArray[np.int64]:
-        """The public number of records; of groups, an array of shape (groups,)."""
-        return self._mechanism.n if self._groups is None else np.array(self._groups.sizes)
+    def n(self) -> int | NDArray[np.int64] | None:
+        """The public number of records; of groups, an array of shape (groups,). None if it is private."""
+        if self._groups is None or self._mechanism.n is None:
+            return self._mechanism.n
+        return np.array(self._groups.sizes)
 
     @property
     def groups(self) -> tuple[str, ...] | None:
@@ -435,18 +538,22 @@ class PrivateStatistics:
             If the model differs from the curator's in more than its prior.
         """
         chosen = self._with_prior(model)
+        sized = self._mechanism._sized
 
         def nearest(n: int, statistic: FloatArray) -> PosteriorDistribution:
+            if sized is not None:
+                return chosen.posterior(*sized.nearest(statistic))
             return chosen.posterior(chosen.feasible(statistic, n), n)
 
-        if isinstance(self.n, int):
-            return nearest(self.n, self.statistic)
-        return shared_posteriors(lambda n, one: nearest(n, one[0]), self.n, self.statistic[None])
+        if self._groups is None:
+            return nearest(self._mechanism.n or 0, self.statistic)
+        return shared_posteriors(lambda n, one: nearest(n, one[0]), self._sizes, self.statistic[None])
 
     def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
         """The posterior that models the noise and the bounds: its likelihood is that of clipped records plus noise.
 
-        It is exact for counts of two categories. For a sum of waiting times, of counts, or of normal records with known
+        It is exact for counts of two categories; if the number of records is private, under a uniform prior of that
+        number. For a sum of waiting times, of counts, or of normal records with known
         variance, the likelihood of the clipped sum is computed for any number of records, and the posterior is
         tabulated (docs/notes/clipping.md).
 
@@ -463,7 +570,7 @@ class PrivateStatistics:
         Raises
         ------
         TypeError
-            If the model needs MCMC; use `mcmc`.
+            If the model needs MCMC; use `mcmc`. If the number of records is private, for all other models.
         ValueError
             If the model differs from the curator's in more than its prior, or the noise is so small that the likelihood
             cannot be computed.
@@ -568,19 +675,32 @@ class PrivateStatistics:
             name: (*first, *(axis, f"{axis}_2")[: array.ndim - 1 - len(first)]) if axis else first
             for name, array in drawn.items()
         }
+        size = {} if self.n is None else {"n": np.float64(self.n)}
         second = {f"{axis}_2": self.release.coords[axis]} if axis in self.release.coords else {}
         return {
             "dims": {name: names for name, names in axes.items() if names},
             "coords": {**self.release.coords, **second},
             "observed_data": {"noisy_statistic": self.observed},
-            "constant_data": {"n": np.float64(self.n), "noise_variance": self.noise.variance},
+            "constant_data": {**size, "noise_variance": self.noise.variance},
         }
 
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        """The public number of records of each group; zeros if they are private."""
+        return np.array(self._groups.sizes or [0] * len(self._groups.keys))
+
     def _aware(self, model: Model | None) -> NoiseAware:
-        chosen, n = self._with_prior(model), self.n
-        if isinstance(n, int):
+        chosen, pitch, n = self._with_prior(model), self._mechanism.pitch, self._mechanism.n
+        if n is not None and self._groups is None:
             return chosen.noise_aware(n, self.noise, self.observed)
-        return chosen.noise_aware_groups(n, self.noise, self.observed)
+        if n is not None:
+            return chosen.noise_aware_groups(self._sizes, self.noise, self.observed)
+        grid = None if pitch is None else Grid(pitch=pitch)
+        if self._groups is None:
+            return chosen.sized_noise_aware(self.noise, self.observed, grid)
+        return noise_aware_of_each(
+            lambda _, seen: chosen.sized_noise_aware(self.noise, seen, grid), self._sizes, self.observed
+        )
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:
