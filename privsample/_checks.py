@@ -114,6 +114,14 @@ def probability(**named: Any) -> float:
     return result
 
 
+def inner_probability(probability: float) -> float:
+    """The probability of an interval, in (0, 1). Raises TypeError or ValueError."""
+    given = number(probability=probability)
+    if not 0.0 < given < 1.0:
+        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
+    return given
+
+
 def coefficient(**named: Any) -> float:
     """A number in [0, 1]."""
     ((name, item),) = named.items()

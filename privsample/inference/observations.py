@@ -31,8 +31,19 @@ def as_statistics(release: Any) -> Any:
     return release
 
 
+def refuse_groups(release: Any) -> None:
+    """Raise TypeError for a release of many groups."""
+    groups = getattr(release, "groups", None)
+    if groups is not None:
+        raise TypeError(
+            f"release must be of one group, got {len(groups)} groups: give .group(key) of its PrivateStatistics, or "
+            "use .draw, which takes all groups at once"
+        )
+
+
 def observation_of(release: Any, size_prior: Any) -> Observation:
     """The model, the number of records, the noise and the noisy copies of a release. Raises TypeError, ValueError."""
+    refuse_groups(release)
     model, noise = release.model, release.noise
     if not isinstance(model, Model):
         raise TypeError(f"release.model must be a Model, got {type(model).__name__}")

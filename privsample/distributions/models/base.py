@@ -526,6 +526,34 @@ class Model(Memo, ABC):
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs MCMC: use .mcmc()")
 
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: "Noise", observed: FloatArray) -> "NoiseAware":
+        """The posteriors of many groups given noisy observations of their statistics.
+
+        By default, `noise_aware` is called once for each distinct pair of a number of records and observations.
+
+        Parameters
+        ----------
+        sizes : array of int, shape (groups,)
+            Numbers of records.
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, groups, ...)
+            Noisy copies of the statistics with independent noise.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distributions, a `GroupPosteriors`, and a description of how exact they are.
+
+        Raises
+        ------
+        TypeError
+            If `noise_aware` is not defined: the posterior is available by MCMC only.
+        """
+        from privsample.distributions.models.noise_aware import noise_aware_of_each
+
+        return noise_aware_of_each(lambda n, seen: self.noise_aware(n, noise, seen), sizes, observed)
+
     def sized_noise_aware(self, noise: "Noise", observed: FloatArray, grid: Grid | None = None) -> "NoiseAware":
         """The posterior given noisy observations of `sized_statistic`, where the number of records is private.
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
@@ -13,6 +14,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.grouped_counts import noisy_proportions
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.noisy_pair import noisy_pair_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
@@ -105,6 +107,11 @@ class BetaBernoulli(Model):
         """The posterior as a mixture over the hidden count. Raises TypeError for fractional records."""
         self._check_likelihood()
         return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
+
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: Noise, observed: FloatArray) -> NoiseAware:
+        """The posteriors of many groups, computed in tables. Raises TypeError for fractional records."""
+        self._check_likelihood()
+        return NoiseAware(*noisy_proportions(self.alpha, self.beta, sizes, noise, observed))
 
     def sized_noise_aware(self, noise: Noise, observed: FloatArray, grid: Grid | None = None) -> NoiseAware:
         """The posterior given noisy numbers of zeros and of ones. Raises TypeError for fractional records."""

@@ -157,9 +157,10 @@ class NoisyCount(_CountDistribution):
     exact : bool, optional
         True to sum the hidden count out, False for the central limit. None chooses by the cost.
     observed : array, data or release, optional
-        The noisy counts; a release of `BetaBernoulli`; or a sequence of releases, or a mapping from the coords of the
-        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
-        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+        The noisy counts; a release of `BetaBernoulli`, for one group or for all groups that `ps.by` names; or a
+        sequence of releases. Groups are matched with the coords of the first of `dims`, as are the keys of a mapping.
+        The numbers of a release become data of the model: `{name}_released`, `{name}_n`, `{name}_noise_scale`,
+        `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
     dims : str or tuple of str, optional
         Names of the dimensions of the groups, with coords in the model.
     **kwargs
@@ -177,6 +178,9 @@ class NoisyCount(_CountDistribution):
     Bernstein and Sheldon 2018 (central limit); Loader 2000 (binomial probabilities without cancellation). Kind: exact,
     up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, or n is 2^53
     or more, the central limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    With many groups, sample a model whose data are constants, `pymc.model.transform.optimization.freeze_dims_and_data`:
+    the terms that do not depend on p are then computed once. See docs/guides/groups.md.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """A model's sufficient statistic, released once with noise, and inference from it without further privacy cost."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
@@ -20,6 +20,7 @@ from privsample._checks import (
     positive_integer,
 )
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.exact.grid import Grid
@@ -27,8 +28,9 @@ from privsample.distributions.exact.rational import ExactStatistic
 from privsample.distributions.exact.records import default_pitch, grid_indices
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.grouped import shared_posteriors
 from privsample.distributions.models.moments import MomentModel
-from privsample.distributions.models.noise_aware import NoiseAware
+from privsample.distributions.models.noise_aware import NoiseAware, noise_aware_of_each
 from privsample.distributions.models.sizes import SizedStatistic
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_distribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
@@ -394,12 +396,14 @@ class _Noisy:
 class PrivateStatistics:
     """Inference from a release of NoisyStatistics; the release is all that these methods read.
 
-    Every method is post-processing: any number of priors and posteriors adds no privacy cost.
+    Every method is post-processing: any number of priors and posteriors adds no privacy cost. Of a release for many
+    groups, which `ps.by` makes, all posteriors are computed at once: arrays have an axis of groups, in the order of the
+    keys. Each group has a posterior of its own. A hierarchical model pools them: see `privsample.pymc`.
 
     Parameters
     ----------
     release : Release
-        A release of NoisyStatistics.
+        A release of NoisyStatistics, or of NoisyStatistics for each group.
 
     Raises
     ------
@@ -414,23 +418,37 @@ class PrivateStatistics:
     >>> statistics = ps.PrivateStatistics(release=release)
     >>> round(float(statistics.noise_aware().mean), 2), round(float(statistics.posterior().mean), 2)
     (0.54, 0.55)
+
+    Two groups at once:
+
+    >>> wards = ps.by("ward", mechanism, keys=["A", "B"], sizes=[20, 30])
+    >>> release = wards.release((["A"] * 20 + ["B"] * 30, [1, 0] * 25), rng=np.random.default_rng(0))
+    >>> posterior = ps.PrivateStatistics(release=release).noise_aware()
+    >>> posterior.mean.shape, posterior.interval().shape
+    ((2,), (2, 2))
     """
 
     release: Release
 
     def __post_init__(self) -> None:
-        if not isinstance(getattr(self.release, "mechanism", None), NoisyStatistics):
-            found = getattr(self.release, "mechanism", self.release)
+        found = getattr(self.release, "mechanism", self.release)
+        if not isinstance(getattr(found, "base", None) if hasattr(found, "keys") else found, NoisyStatistics):
             raise TypeError(f"release must be a Release of NoisyStatistics, got {type(found).__name__}")
 
     @property
+    def _groups(self) -> Any:
+        """The mechanism for all groups, of which `base` is the one for each; None for a release without groups."""
+        return None if isinstance(self.release.mechanism, NoisyStatistics) else self.release.mechanism
+
+    @property
     def _mechanism(self) -> NoisyStatistics:
-        assert isinstance(self.release.mechanism, NoisyStatistics)
-        return self.release.mechanism
+        found = self.release.mechanism if self._groups is None else self._groups.base
+        assert isinstance(found, NoisyStatistics)
+        return found
 
     @property
     def observed(self) -> FloatArray:
-        """The noisy copies of the statistic, shape (draws, ...)."""
+        """The noisy copies of the statistic, shape (draws, ...) or (draws, groups, ...)."""
         return self.release["statistic"]
 
     @property
@@ -449,9 +467,51 @@ class PrivateStatistics:
         return self._mechanism.distribution
 
     @property
-    def n(self) -> int | None:
-        """The public number of records; None if it is private."""
-        return self._mechanism.n
+    def n(self) -> int | NDArray[np.int64] | None:
+        """The public number of records; of groups, an array of shape (groups,). None if it is private."""
+        if self._groups is None or self._mechanism.n is None:
+            return self._mechanism.n
+        return np.array(self._groups.sizes)
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The keys of the groups, as text; None for a release without groups."""
+        return None if self._groups is None else tuple(map(str, self._groups.keys))
+
+    @property
+    def coords(self) -> Mapping[str, Sequence[str]]:
+        """The public names of coordinates by axis, such as the keys of the groups, as `pm.Model` takes them."""
+        return self.release.coords
+
+    def group(self, key: str | int) -> "PrivateStatistics":
+        """What was released for one group, for `mcmc` and for other methods of one release.
+
+        Parameters
+        ----------
+        key : str or int
+            The key of the group.
+
+        Returns
+        -------
+        PrivateStatistics
+            The statistics of the group. Their account is that of one group; to publish them costs what all groups cost.
+
+        Raises
+        ------
+        ValueError
+            If the release has no such group.
+        """
+        keys = () if self._groups is None else self._groups.keys
+        if key not in keys:
+            raise ValueError(f"key must be one of the {len(keys)} keys of the groups, got {key!r}")
+        place = keys.index(key)
+        own = self._mechanism if self._groups.sizes is None else replace(self._mechanism, n=self._groups.sizes[place])
+        named = {axis: names for axis, names in self.coords.items() if axis != self._groups.name}
+        drawn_by_caller = Assumption.RNG_FRESH in self.account.assumptions
+        account = own.accountant.assuming(Assumption.RNG_FRESH) if drawn_by_caller else own.accountant
+        draws = {name: array[:, place] for name, array in self.release.draws.items()}
+        release = Release(mechanism=own, draws=draws, account=account, delta=self.release.delta, coords=named)
+        return PrivateStatistics(release=release)
 
     @property
     def account(self) -> Accountant:
@@ -473,7 +533,8 @@ class PrivateStatistics:
         Returns
         -------
         PosteriorDistribution
-            The posterior of the model's parameter.
+            The posterior of the model's parameter; of groups, those of all groups: `mean` and `variance` have shape
+            (groups, ...), `interval` (2, groups), `sample` (size, groups, ...).
 
         Raises
         ------
@@ -482,10 +543,15 @@ class PrivateStatistics:
         """
         chosen = self._with_prior(model)
         sized = self._mechanism._sized
-        if sized is not None:
-            return chosen.posterior(*sized.nearest(self.statistic))
-        assert self.n is not None
-        return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
+
+        def nearest(n: int, statistic: FloatArray) -> PosteriorDistribution:
+            if sized is not None:
+                return chosen.posterior(*sized.nearest(statistic))
+            return chosen.posterior(chosen.feasible(statistic, n), n)
+
+        if self._groups is None:
+            return nearest(self._mechanism.n or 0, self.statistic)
+        return shared_posteriors(lambda n, one: nearest(n, one[0]), self._sizes, self.statistic[None])
 
     def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
         """The posterior that models the noise and the bounds: its likelihood is that of clipped records plus noise.
@@ -503,7 +569,7 @@ class PrivateStatistics:
         Returns
         -------
         PosteriorDistribution
-            The posterior of the model's parameter.
+            The posterior of the model's parameter; of groups, those of all groups, as for `posterior`.
 
         Raises
         ------
@@ -547,7 +613,8 @@ class PrivateStatistics:
             As for `noise_aware`, or for `posterior` with `plug_in`.
         """
         source, size = generator(rng), positive_integer(draws=draws)
-        check_memory(size * self.model.empty.size, lower="draws")
+        groups = 1 if self._groups is None else len(self._groups.keys)
+        check_memory(size * groups * self.model.empty.size, lower="draws")
         method = "plug-in: the noise and the clipping of records are ignored"
         distribution, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: distribution.sample(size, source)}
@@ -586,9 +653,16 @@ class PrivateStatistics:
         ------
         ImportError
             If PyMC is not installed.
+        TypeError
+            If the release is of many groups.
         ValueError
             If the model differs from the curator's in more than its prior.
         """
+        if self._groups is not None:
+            raise TypeError(
+                "mcmc takes a release of one group: use .group(key).mcmc(), or a model of all groups with the "
+                f"distributions of privsample.pymc, such as NoisyCount(..., dims={self._groups.name!r})"
+            )
         source, chosen = generator(rng), self._with_prior(model)
         drawn, method, stats = pymc.sample_noise_aware(
             self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source
@@ -600,22 +674,37 @@ class PrivateStatistics:
 
     def _context(self, drawn: Mapping[str, FloatArray]) -> dict[str, Any]:
         """What draws carry beside their values: names of axes and coordinates, the released numbers, and constants."""
-        axis = self.model.axis_name
-        axes = {name: (axis, f"{axis}_2")[: array.ndim - 1] for name, array in drawn.items()}
-        size = {} if self.n is None else {"n": float(self.n)}
+        axis, first = self.model.axis_name, () if self._groups is None else (self._groups.name,)
+        axes = {
+            name: (*first, *(axis, f"{axis}_2")[: array.ndim - 1 - len(first)]) if axis else first
+            for name, array in drawn.items()
+        }
+        size = {} if self.n is None else {"n": np.float64(self.n)}
         second = {f"{axis}_2": self.release.coords[axis]} if axis in self.release.coords else {}
         return {
-            "dims": {name: names for name, names in axes.items() if axis and names},
+            "dims": {name: names for name, names in axes.items() if names},
             "coords": {**self.release.coords, **second},
             "observed_data": {"noisy_statistic": self.observed},
             "constant_data": {**size, "noise_variance": self.noise.variance},
         }
 
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        """The public number of records of each group; zeros if they are private."""
+        return np.array(self._groups.sizes or [0] * len(self._groups.keys))
+
     def _aware(self, model: Model | None) -> NoiseAware:
-        chosen, pitch = self._with_prior(model), self._mechanism.pitch
-        if self.n is None:
-            return chosen.sized_noise_aware(self.noise, self.observed, None if pitch is None else Grid(pitch=pitch))
-        return chosen.noise_aware(self.n, self.noise, self.observed)
+        chosen, pitch, n = self._with_prior(model), self._mechanism.pitch, self._mechanism.n
+        if n is not None and self._groups is None:
+            return chosen.noise_aware(n, self.noise, self.observed)
+        if n is not None:
+            return chosen.noise_aware_groups(self._sizes, self.noise, self.observed)
+        grid = None if pitch is None else Grid(pitch=pitch)
+        if self._groups is None:
+            return chosen.sized_noise_aware(self.noise, self.observed, grid)
+        return noise_aware_of_each(
+            lambda _, seen: chosen.sized_noise_aware(self.noise, seen, grid), self._sizes, self.observed
+        )
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:
