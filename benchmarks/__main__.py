@@ -36,6 +36,7 @@ from benchmarks import (
     sgd,
     shuffling,
     statistics,
+    tallies,
     timing,
 )
 from benchmarks.measure import HEADER
@@ -62,6 +63,7 @@ ALL = {
     "bits": bits.rows,
     "one-run": one_run.rows,
     "sequential": sequential.rows,
+    "tallies": tallies.rows,
     "timing": timing.rows,
     "draws": draws.rows,
     "engines": engines.rows,

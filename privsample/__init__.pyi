@@ -231,7 +231,6 @@ from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.shuffling.shuffled import Shuffled as Shuffled
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
 from privsample.mechanisms.tallies.merge import merge_tallies as merge_tallies
-from privsample.mechanisms.tallies.rule import RecordRule as RecordRule
 from privsample.mechanisms.tallies.tally import Tally as Tally
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge

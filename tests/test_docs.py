@@ -68,6 +68,7 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
         "guides/exact_inference",
         "guides/files",
         "guides/private_regression",
+        "guides/tallies",
         *(f"tutorials/{page.stem}" for page in TUTORIALS),
     ],
 )

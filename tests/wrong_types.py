@@ -78,6 +78,7 @@ def instances() -> dict[type, Any]:
             ps.GDP(mu=1),
             ps.AddRemove(),
             release,
+            release.mechanism.tally([0, 1, 1, 0], part="all"),
         ),
         *(ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-6), ps.PureAccountant(stated_epsilon=1)),
         gaussian.certificate(delta=1e-6),
@@ -229,6 +230,8 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call("intrinsic_sensitivity", ps.intrinsic_sensitivity, kappa)
     pairs = {"records": [0, 1], "relation": ps.ReplaceOne(n=2), "size": 2, "group": 1, "most": 4}
     yield Call("neighbouring_pairs", ps.neighbouring_pairs, pairs)
+    tally = release.mechanism.tally([0, 1, 1, 0], part="all")
+    yield Call("merge_tallies", ps.merge_tallies, {"tallies": [tally], "parts": ["all"]})
     yield Call("read_column", ps.read_column, {"data": [0.0, 1.0]})
     tried = {"subject": mechanism, "datasets": (0.0, 1.0), "claim": gaussian, "samples": 300, "rng": rng}
     yield Call("audit", ps.audit, tried | {"view": "outputs"})

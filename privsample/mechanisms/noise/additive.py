@@ -55,6 +55,10 @@ class AdditiveNoise(ExactNoise):
         return "statistic"
 
     @property
+    def _unit(self) -> float:
+        raise TypeError(self._why_no_tally)
+
+    @property
     def _why_no_tally(self) -> str:
         return (
             f"{type(self).__name__} has no tallies: it takes a statistic of all data; for a sum of records use "

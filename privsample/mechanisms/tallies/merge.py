@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import reduce
+from typing import Any
 
 from privsample._checks import listed
 from privsample.errors import SchemaError
@@ -41,6 +42,9 @@ def merge_tallies(tallies: Iterable[Tally], *, parts: Iterable[str] | None = Non
     >>> total.counts.tolist(), sorted(total.parts)
     ([4], ['february', 'january'])
     """
+    given: Any = tallies
+    if not isinstance(given, Iterable):
+        raise TypeError(f"tallies must be a list or iterator of tallies, got {type(given).__name__}")
     merged, levels = _Parts(), list[Tally | None]()
     for tally in tallies:
         if not isinstance(tally, Tally):
@@ -102,8 +106,8 @@ def _carry(levels: list[Tally | None], tally: Tally) -> None:
 def _check_complete(found: frozenset[str], expected: Iterable[str]) -> None:
     """Check that the parts are the expected ones. Raises SchemaError."""
     names = listed(parts=expected)
-    if isinstance(expected, (str, bytes)) or not all(isinstance(name, str) for name in names):
-        raise TypeError("parts must be a sequence of texts, the names of all parts")
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("parts must be texts, the names of all parts")
     if missing := set(names) - found:
         raise SchemaError(f"all parts must be counted, {_listed(missing)} missing: tally these data and merge again")
     if other := found - set(names):

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,6 +214,13 @@ class Tally:
         return True
 
 
+def is_tally(data: object) -> TypeGuard[Tally]:
+    """Whether the data are a tally. Raises TypeError for several tallies, which would be read as missing records."""
+    if isinstance(data, (list, tuple)) and data and isinstance(data[0], Tally):
+        raise TypeError("data must be one tally, got several: add them up by merge_tallies(tallies)")
+    return isinstance(data, Tally)
+
+
 def exact_row(integers: Iterable[int]) -> NDArray[Any]:
     """Integers of any size as an array of shape (1, k), which NumPy must not round."""
     return np.array([list(integers)], dtype=object)
@@ -239,8 +246,8 @@ def _broken(why: str) -> SchemaError:
 
 def _integers(given: Any, axes: int, name: str) -> NDArray[Any]:
     """Integers as a read-only copy: in 64 bits if all of them fit, otherwise as Python integers. Raises SchemaError."""
-    try:
-        array = np.array(given)
+    try:  # an object array: NumPy would round a list of integers of which one exceeds 64 bits
+        array = np.array(given, dtype=object if isinstance(given, (list, tuple)) else None)
     except ValueError:
         raise _broken(f"its {name} must be an array of integers") from None
     if array.dtype.kind not in "iuO" and array.size:
@@ -281,7 +288,9 @@ def _union(first: Any, second: Any) -> tuple[Any, Any, Any]:
     every = slice(None)
     if first is None or np.array_equal(first, second):
         return first, every, every
-    keys = np.union1d(first, second)
+    both = np.concatenate([first, second])
+    both.sort(kind="stable")  # merges the two, as each is sorted
+    keys = both[np.append(True, both[1:] != both[:-1])[: len(both)]]
     before, after = (every if len(own) == len(keys) else np.searchsorted(keys, own) for own in (first, second))
     return keys, before, after
 
