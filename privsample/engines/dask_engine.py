@@ -10,7 +10,7 @@ from typing import Any
 
 from privsample._value import frozen_value
 from privsample.engines.parts import Part, parquet_parts
-from privsample.engines.protocol import Columns, check_columns, unreadable
+from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.tallies.merge import merge_tallies
@@ -54,9 +54,9 @@ class DaskEngine:
         if type(source).__module__.startswith("dask."):
             parts = _array_parts(source, columns) if hasattr(source, "chunks") else _frame_parts(source, columns)
         elif columns.unit is None:
-            parts = _file_parts(source, columns)
+            parts = _file_parts(source, mechanism, columns)
         else:
-            parts = _frame_parts(_frame_of_files(source, columns), columns)
+            parts = _frame_parts(_frame_of_files(source, mechanism, columns), columns)
         return _tallied(parts, mechanism, columns)
 
 
@@ -81,7 +81,7 @@ def _tallied(parts: Sequence[_Task], mechanism: Mechanism, columns: Columns) -> 
         level = [add(level[first : first + _BRANCHES]) for first in range(0, len(level), _BRANCHES)]
     try:
         (found,) = dask.compute(level[0])
-    except (SchemaError, MemoryError):
+    except (SchemaError, TypeError, MemoryError):  # TypeError: the mechanism has no tallies
         raise
     except Exception as error:  # noqa: BLE001 (of any worker, scheduler or file system; its message may show a record)
         raise unreadable("the data of the dask job", error) from None
@@ -92,31 +92,35 @@ def _tallied(parts: Sequence[_Task], mechanism: Mechanism, columns: Columns) -> 
 def _count(content: Any, read: Callable[..., Any], name: str, mechanism: Mechanism, columns: Columns) -> Tally:
     """The tally of one part, on a worker. Raises SchemaError, which shows no record in the logs of workers."""
     try:
-        return mechanism.tally(read(content, columns, mechanism), part=name)
-    except (SchemaError, TypeError, MemoryError):
+        data = read(content, columns, mechanism)
+    except (SchemaError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 (of pyarrow or pandas: its message may show a record)
         raise unreadable("a partition", error) from None
+    return mechanism.tally(data, part=name)
 
 
 def _add(tallies: Sequence[Tally]) -> Tally:
     return merge_tallies(tallies)
 
 
-def _file_parts(source: Any, columns: Columns) -> list[_Task]:
+def _file_parts(source: Any, mechanism: Mechanism, columns: Columns) -> list[_Task]:
     """The parts of files, which the workers read without another library between."""
-    return [_Task(name=part.name, content=part, read=_read_file) for part in parquet_parts(source, columns)[0]]
+    parts, empty = parquet_parts(source, columns)
+    check_types(empty, columns, mechanism)
+    return [_Task(name=part.name, content=part, read=_read_file) for part in parts]
 
 
 def _read_file(part: Part, columns: Columns, mechanism: Mechanism) -> Any:
     return columns.data(part.read(columns.names), mechanism)
 
 
-def _frame_of_files(source: Any, columns: Columns) -> Any:
+def _frame_of_files(source: Any, mechanism: Mechanism, columns: Columns) -> Any:
     """The files as a dask DataFrame of Arrow columns."""
     import dask.dataframe as dd
 
     parts, empty = parquet_parts(source, columns)
+    check_types(empty, columns, mechanism)
     return dd.from_map(_read_frame, parts, names=columns.names, meta=_to_frame(empty))
 
 
@@ -158,7 +162,16 @@ def _same_types(frame: Any, types: dict[str, Any]) -> Any:
 def _read_partition(frame: Any, columns: Columns, mechanism: Mechanism) -> Any:
     import pyarrow as pa
 
-    return columns.data(pa.Table.from_pandas(frame, preserve_index=False), mechanism)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if table.num_rows == 0:  # text without an entry has no type
+        table = table.cast(pa.schema([field.with_type(_known(field.type)) for field in table.schema]))
+    return columns.data(table, mechanism)
+
+
+def _known(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.string() if pa.types.is_null(kind) else kind
 
 
 def _array_parts(array: Any, columns: Columns) -> list[_Task]:

@@ -42,7 +42,7 @@ def parquet_parts(source: Any, columns: Columns) -> tuple[list[Part], Any]:
     import pyarrow.parquet as pq
 
     parts, tables = list[Part](), dict[str, Any]()
-    for path in _files(source):
+    for path in parquet_files(source):
         try:
             with pq.ParquetFile(path) as file:
                 schema, counts = file.schema_arrow, file.metadata
@@ -57,7 +57,7 @@ def parquet_parts(source: Any, columns: Columns) -> tuple[list[Part], Any]:
     return parts, next(iter(tables.values()))
 
 
-def _files(source: Any) -> list[str]:
+def parquet_files(source: Any) -> list[str]:
     """The absolute names of all files, sorted, each once. Raises SchemaError if there are none."""
     found = set[str]()
     given = [source] if isinstance(source, (str, PathLike)) else list(source)
@@ -67,8 +67,10 @@ def _files(source: Any) -> list[str]:
         path = Path(fspath(item)).absolute()
         if path.is_dir():
             new = [file for file in path.rglob("*.parquet") if file.is_file()]
+        elif path.exists() or not has_magic(str(path)):
+            new = [path] if path.exists() else []
         else:
-            new = [Path(name) for name in glob(str(path), recursive=True)] if has_magic(str(path)) else [path]
+            new = [Path(name) for name in glob(str(path), recursive=True)]  # noqa: PTH207 (the pattern is absolute)
         if not new:
             raise SchemaError(f"there is no Parquet file at {item}")
         found |= {str(file) for file in new}
