@@ -27,7 +27,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.tallies.fingerprints import fingerprint
 from privsample.mechanisms.tallies.rule import RecordRule
-from privsample.mechanisms.tallies.tally import Tally, exact_row, part_names
+from privsample.mechanisms.tallies.tally import Tally, exact_row, is_tally, part_names
 from privsample.relations import ReplaceOne
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Mechanism(Memo, ABC):
     @final
     def _statistic_from(self, data: Any) -> Any:
         """What `_draw` needs, from data or from a tally."""
-        if not isinstance(data, Tally):
+        if not is_tally(data):
             return self._statistic(data)
         if data.mechanism != self._fingerprint:
             raise SchemaError(
@@ -601,7 +601,7 @@ def _also_of_tallies(checks: Callable[..., CuratorNotes]) -> Callable[..., Curat
 
     @wraps(checks)
     def validate(self: Mechanism, data: Any) -> CuratorNotes:
-        if not isinstance(data, Tally):
+        if not is_tally(data):
             return checks(self, data)
         self._statistic_from(data)
         return CuratorNotes(title="a tally of this mechanism", facts={"records": int(data.counts.sum())})

@@ -366,6 +366,12 @@ def test_a_refused_tally_draws_and_spends_nothing(tmp_path):
         for spend in (lambda data: ledger.release(mechanism, data), mechanism.release, mechanism.validate):
             with pytest.raises(SchemaError, match=words):
                 spend(tally)
+    for several in ([good, good], (good,)):
+        for spend in (lambda data: ledger.release(mechanism, data), mechanism.release, mechanism.validate):
+            with pytest.raises(TypeError, match="one tally, got several"):
+                spend(several)
+    with pytest.raises(SchemaError, match="got Tally"):
+        mechanism.tally(good)
     assert ledger.spent() == 0
     ledger.release(mechanism, good)
     ledger.release(mechanism, good)  # the same tally again is a second release

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +212,13 @@ class Tally:
     def never_written(self) -> bool:
         """Always True: the functions that write releases, reports and accounts raise an error for a tally."""
         return True
+
+
+def is_tally(data: object) -> TypeGuard[Tally]:
+    """Whether the data are a tally. Raises TypeError for several tallies, which would be read as missing records."""
+    if isinstance(data, (list, tuple)) and data and isinstance(data[0], Tally):
+        raise TypeError("data must be one tally, got several: add them up by merge_tallies(tallies)")
+    return isinstance(data, Tally)
 
 
 def exact_row(integers: Iterable[int]) -> NDArray[Any]:
