@@ -323,10 +323,10 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
 
     @property
     def _integer_statistic(self) -> bool:
-        return self._rule_is_whole and self.model.record_sensitivity.integer_valued
+        return self._statistic_is_whole and self.model.record_sensitivity.integer_valued
 
     @property
-    def _rule_is_whole(self) -> bool:
+    def _statistic_is_whole(self) -> bool:
         """Whether the model's statistic is released, and nothing beside it; so are the counts of all codes."""
         return self.n is not None or self.model.records_are_codes
 
@@ -336,8 +336,9 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
 
     @property
     def _record_rule(self) -> RecordRule | None:
-        known = self.pitch is not None and self._rule_is_whole
-        return record_rule(self.model, Grid(pitch=self.pitch)) if known else None
+        if self.pitch is None or not self._statistic_is_whole:
+            return None
+        return record_rule(self.model, Grid(pitch=self.pitch))
 
     def _statistic(self, data: Any) -> Any:
         statistic, count = self._summary(data)
