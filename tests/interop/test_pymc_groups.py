@@ -13,9 +13,9 @@ SURVEY = ps.DirichletCategorical(alpha=(1, 1, 1))
 NORMAL = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=2, bounds=(-1, 1))
 
 
-def statistics(model, **fields):
-    base = ps.NoisyStatistics(model=model, n=1, scale=2.0, **fields)
-    mechanism = ps.by("ward", base, keys=list(SIZES), sizes=SIZES)
+def statistics(model, *, n=1, **fields):
+    base = ps.NoisyStatistics(model=model, n=n, scale=2.0, **fields)
+    mechanism = ps.by("ward", base, keys=list(SIZES), sizes=None if n is None else SIZES)
     keys = np.repeat(list(SIZES), list(SIZES.values()))
     release = mechanism.release((keys, np.arange(75.0) % 7 % 2), rng=np.random.default_rng(1))
     return ps.PrivateStatistics(release=release)
@@ -34,7 +34,7 @@ def sums(name, **given):
 
 
 def built(observe, observed, dims, wards=tuple(SIZES)):
-    coords = {"ward": wards, "copy": (0, 1), "category": ("0", "1", "2")}
+    coords = {"ward": wards, "copy": (0, 1), "bound": ("0", "1"), "category": ("0", "1", "2")}
     with pm.Model(coords=coords) as model:
         variable = observe("y", observed=observed, dims=dims)
     return model, likelihood(variable)
@@ -55,9 +55,11 @@ def points(model):
         (count, BETA, {}, "ward"),
         (count, BETA, {"draws": 2, "noise": "gaussian"}, ("ward", "copy")),
         (multinomial, SURVEY, {}, ("ward", "category")),
+        (count, BETA, {"n": None}, ("ward", "bound")),
+        (multinomial, SURVEY, {"n": None}, ("ward", "category")),
         (sums, NORMAL, {"draws": 3, "noise": "gaussian"}, "ward"),
     ],
-    ids=["count", "copies", "multinomial", "sum"],
+    ids=["count", "copies", "multinomial", "private sizes", "codes of private sizes", "sum"],
 )
 def test_one_release_for_all_groups_is_a_list_of_releases(observe, model, fields, dims):
     together = statistics(model, **fields)
@@ -70,7 +72,8 @@ def test_one_release_for_all_groups_is_a_list_of_releases(observe, model, fields
     for one, other in zip(found.data_vars, expected.data_vars, strict=True):
         assert one.name == other.name
         assert np.array_equal(one.get_value(), other.get_value())
-    assert np.asarray(found["y_n"].get_value()).tolist() == list(SIZES.values())
+    if together.n is not None:
+        assert found["y_n"].get_value().tolist() == together.n.tolist() == list(SIZES.values())
 
 
 def test_groups_are_matched_with_the_coords_in_any_order():

@@ -60,6 +60,31 @@ def test_other_posteriors_are_those_of_each_group(model):
     assert not np.array_equal(statistics.noise_aware(changed).mean, statistics.noise_aware().mean)
 
 
+@pytest.mark.parametrize("model", [BINARY, PAIR, SURVEY, COUNTS], ids=["binary", "pair", "survey", "counts"])
+def test_groups_of_private_sizes_are_those_of_each_group(model):
+    base = ps.NoisyStatistics(model=model, scale=2.0, draws=2)
+    mechanism = ps.by("ward", base, keys=[*SIZES, "empty"])
+    data = (np.repeat(list(SIZES), list(SIZES.values())), np.arange(421.0) % 5 // 3)
+    release = mechanism.release(mechanism.tally(data), rng=np.random.default_rng(1))
+    assert release == mechanism.release(data, rng=np.random.default_rng(1))
+    whole = base.release(base.tally(data[1]), rng=np.random.default_rng(1))
+    assert whole == base.release(data[1], rng=np.random.default_rng(1))
+    statistics = ps.PrivateStatistics(release=release)
+    assert statistics.n is None
+    assert mechanism.accountant.epsilon(0.0) == pytest.approx(base.accountant.epsilon(0.0))
+    each = [statistics.group(key) for key in mechanism.keys]
+    assert np.array_equal(statistics.posterior().mean, [one.posterior().mean for one in each])
+    if model not in (BINARY, PAIR):
+        with pytest.raises(TypeError, match="MCMC|not known for a private number"):
+            statistics.noise_aware()
+        return
+    together = statistics.noise_aware()
+    assert np.array_equal(together.mean, [one.noise_aware().mean for one in each])
+    drawn = statistics.draw(4)
+    assert drawn["theta"].shape == (4, *together.mean.shape)
+    assert "n" not in drawn.constant_data
+
+
 def test_plug_in_posteriors_of_counts_are_those_of_each_group():
     statistics = released(BINARY)
     together = statistics.posterior()
