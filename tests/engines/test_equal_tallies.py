@@ -16,7 +16,7 @@ from privsample.engines.duckdb_engine import DuckDBEngine
 from privsample.engines.polars_engine import PolarsEngine
 
 SPECIAL = [np.nan, -np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e308, -1e308, 2.0**53, 0.5, 1.5, 2.5, -2.5, 7.25]
-KEYS = ["north", "south", "o'brien \"x\"", "ä", ""]
+KEYS = ["north", "south", 'o\'brien "x"', "ä", ""]
 SUM = ps.GaussianSum(bounds=(0, 10), noise_std=1)
 MECHANISMS = {
     "sum": SUM,
@@ -36,7 +36,9 @@ COLUMNS = {
     "uint64": lambda rng: pa.array(np.concatenate([[2**64 - 1], rng.integers(0, 12, 90)]).astype(np.uint64)),
     "boolean": lambda rng: pa.array(rng.random(90) < 0.5),
     "decimal": lambda rng: pa.array([Decimal(int(n)) / 100 for n in rng.integers(-300, 900, 90)], pa.decimal128(9, 2)),
-    "long decimal": lambda rng: pa.array([Decimal(f"{n}e-17") for n in rng.integers(0, 2**62, 90)], pa.decimal128(38, 17)),
+    "long decimal": lambda rng: pa.array(
+        [Decimal(f"{n}e-17") for n in rng.integers(0, 2**62, 90)], pa.decimal128(38, 17)
+    ),
     "null": lambda rng: pa.nulls(90),
 }
 
