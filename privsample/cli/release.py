@@ -47,10 +47,10 @@ example:
   privsample release patients.csv --columns age,dose --label success \\
       --mechanism logistic --n 1000 --features 2 --norm 1 --prior-std 2 \\
       --epsilon 1 --delta 1e-6 --out coefficients.json
-  privsample release --data 'visits/*.parquet' --engine duckdb --column cost \
-      --by hospital --keys hospitals.txt --mechanism gaussian-sum \
-      --relation add-remove --bounds 0,900 --unit patient \
-      --groups-per-unit 2 --records-per-unit 3 \
+  privsample release --data 'visits/*.parquet' --engine duckdb --column cost \\
+      --by hospital --keys hospitals.txt --mechanism gaussian-sum \\
+      --relation add-remove --bounds 0,900 --unit patient \\
+      --groups-per-unit 2 --records-per-unit 3 \\
       --epsilon 1 --delta 1e-6 --out costs.nc"""
 _FILE = (
     "CSV (with a header, also .gz), Parquet, Feather or Arrow file; or .json or .npy with a statistic, for a "
