@@ -107,7 +107,7 @@ class MarginalTables(Memo):
 
 def marginal_tables(columns: Any, marginals: Any) -> MarginalTables:
     """Check public columns and sets of them; None stands for all pairs. Raises TypeError or ValueError."""
-    known = _columns(columns)
+    known = checked_columns(columns)
     names = [name for name, _ in known]
     if marginals is None:
         sets: Sets = tuple(combinations(names, 2)) if len(names) > 1 else ((names[0],),)
@@ -127,7 +127,7 @@ def marginal_tables(columns: Any, marginals: Any) -> MarginalTables:
     return MarginalTables(columns=known, marginals=sets)
 
 
-def _columns(columns: Any) -> Columns:
+def checked_columns(columns: Any) -> Columns:
     """The names of the columns with those of their categories. Raises TypeError or ValueError."""
     if isinstance(columns, Mapping):
         pairs = list(columns.items())

@@ -217,7 +217,7 @@ def test_synthetic_data_are_columns_of_names_with_the_account_of_the_release(rng
     assert repr(data).startswith("SyntheticData(5 data sets of ")
     again = ps.synthesize(release, m=5, rng=np.random.default_rng(7))
     assert (again.codes == data.codes).all()
-    with pytest.raises(TypeError, match="place"):
+    with pytest.raises(TypeError, match="place must be a whole number"):
         data[1:2]
     with pytest.raises(ValueError, match="read-only"):
         data.codes[0] = 0
@@ -257,8 +257,10 @@ def test_wrong_arguments_are_refused(arguments, error, words):
 def test_wrong_codes_are_refused():
     release = ps.NoisyMarginals(columns=COLUMNS, noise_std=1).release(np.zeros((50, 3)))
     data = ps.synthesize(release, m=1)
-    with pytest.raises(ValueError, match="codes must be whole numbers of shape"):
-        ps.SyntheticData(codes=np.zeros((1, 2, 3)), columns=data.columns, posterior=data.posterior)
+    with pytest.raises(ValueError, match="codes must be codes of categories"):
+        ps.SyntheticData(codes=np.full((1, 2, 3), 0.5), columns=data.columns, posterior=data.posterior)
+    same = ps.SyntheticData(codes=data.codes.tolist(), columns=data.columns, posterior=data.posterior)
+    assert same == data
 
 
 def test_short_chains_have_no_split_rhat():

@@ -6,7 +6,7 @@ docs/notes/synthetic.md, steps 7 and 8.
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
 from privsample._checks import FloatArray, real_array
@@ -35,6 +35,11 @@ class CombinedEstimate:
     replaced : array of bool, shape (k,), or ()
         Where the variance by the rule was too small to be right, and another was used in its place.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a field holds no numbers, or its shape does not fit.
+
     Examples
     --------
     >>> import privsample as ps
@@ -51,10 +56,16 @@ class CombinedEstimate:
     replaced: Any
 
     def __post_init__(self) -> None:
+        found: dict[str, NDArray[Any]] = {}
         for name in ("estimate", "covariance", "between", "within", "degrees_of_freedom", "replaced"):
-            array = np.array(getattr(self, name))
-            array.flags.writeable = False
-            set_fields(self, **{name: array})
+            array = np.array(real_array(**{name: getattr(self, name)}))
+            shape = found["estimate"].shape if found else array.shape
+            square = name in ("covariance", "between", "within") and array.ndim == 2
+            if len(shape) > 1 or array.shape != (2 * shape if square else shape):
+                raise ValueError(f"{name} must fit an estimate of shape (k,) or (), got shape {array.shape}")
+            found[name] = array.astype(bool) if name == "replaced" else array
+            found[name].flags.writeable = False
+        set_fields(self, **found)
 
     @property
     def variance(self) -> FloatArray:

@@ -3,16 +3,25 @@
 docs/notes/synthetic.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import check_memory, count_noun, generator, positive, positive_integer
+from privsample._checks import (
+    check_memory,
+    count_noun,
+    generator,
+    positive,
+    positive_integer,
+    real_array,
+    whole_number,
+)
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
+from privsample.distributions.marginal_tables import checked_columns
 from privsample.inference.synthetic.effects import effects_of, measure
 from privsample.inference.synthetic.log_linear import LogLinearModel, find_mode
 from privsample.inference.synthetic.sampler import largest_split_rhat, sample_posterior
@@ -21,6 +30,7 @@ from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.release import Release
 from privsample.relations import ReplaceOne
 
+_INTEGERS = tuple(map(np.dtype, (np.uint8, np.uint16, np.uint32, np.int64)))
 _CHAINS = 4
 _TUNE = 30  # sweeps before the first draw; the chains start from the normal approximation
 _THIN = 2  # sweeps for each draw
@@ -38,10 +48,15 @@ class SyntheticData:
     ----------
     codes : array of int, shape (m, size, columns)
         The codes of the categories of all records of all sets. The array is copied and read-only.
-    columns : tuple of (str, tuple of str)
-        The public columns with the names of their categories.
+    columns : mapping of str to sequence of str
+        The public columns with the names of their categories, stored as rows of a name and its categories.
     posterior : PosteriorDraws
         The draws of the parameters "theta", one for each set, and of the number of records "size" if it was not public.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type, or a code is none of its column.
 
     Examples
     --------
@@ -54,18 +69,24 @@ class SyntheticData:
     """
 
     codes: NDArray[Any]
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    columns: Mapping[str, Sequence[str]] | tuple[tuple[str, ...], ...]  # stored as ((name, category, ...), ...)
     posterior: PosteriorDraws
 
     def __post_init__(self) -> None:
-        codes = np.array(self.codes)
-        if codes.ndim != 3 or codes.shape[2] != len(self.columns) or codes.dtype.kind not in "iu":
+        columns = checked_columns(self.columns)
+        sizes = [len(categories) for _, categories in columns]
+        given: Any = self.codes
+        codes = given if getattr(given, "dtype", None) in _INTEGERS else real_array(codes=given)
+        if np.ndim(codes) != 3 or codes.shape[2] != len(columns) or not _are_codes(codes, sizes):
             raise ValueError(
-                f"codes must be whole numbers of shape (m, size, {len(self.columns)}), got {codes.dtype} of shape "
-                f"{codes.shape}"
+                f"codes must be codes of categories, shape (m, size, {len(columns)}), got numbers of shape "
+                f"{np.shape(codes)}"
             )
-        codes.flags.writeable = False
-        set_fields(self, codes=codes)
+        if not isinstance(self.posterior, PosteriorDraws):
+            raise TypeError(f"posterior must be PosteriorDraws, got {type(self.posterior).__name__}")
+        kept = np.array(codes, dtype=np.min_scalar_type(max(sizes) - 1))
+        kept.flags.writeable = False
+        set_fields(self, codes=kept, columns=tuple((name, *categories) for name, categories in columns))
 
     @property
     def account(self) -> Accountant:
@@ -96,10 +117,13 @@ class SyntheticData:
         return len(self.codes)
 
     def __getitem__(self, place: int) -> dict[str, NDArray[Any]]:
-        codes = self.codes[place]
-        if codes.ndim != 2:
-            raise TypeError(f"a data set must be chosen by its place, a whole number, got {place!r}")
-        return {name: np.array(categories)[codes[:, column]] for column, (name, categories) in enumerate(self.columns)}
+        codes = self.codes[whole_number(place=place)]
+        return {row[0]: np.array(row[1:])[codes[:, column]] for column, row in enumerate(self._rows)}
+
+    @property
+    def _rows(self) -> tuple[tuple[str, ...], ...]:
+        assert isinstance(self.columns, tuple)
+        return self.columns
 
     def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
         return (self[place] for place in range(len(self)))
@@ -212,4 +236,10 @@ def synthesize(
     posterior = PosteriorDraws(
         draws=draws, account=release.account, method=method, observed_data={"noisy_counts": counts}
     )
-    return SyntheticData(codes=codes, columns=layout.columns, posterior=posterior)
+    return SyntheticData(codes=codes, columns=dict(layout.columns), posterior=posterior)
+
+
+def _are_codes(codes: NDArray[Any], sizes: list[int]) -> bool:
+    """Whether the numbers are codes of columns of these sizes."""
+    whole = codes.dtype in _INTEGERS or bool((codes == np.rint(codes)).all())
+    return whole and bool(((codes >= 0) & (codes < np.array(sizes))).all())
