@@ -11,7 +11,7 @@ from privsample.cli.errors import DataProblem, UsageProblem, require
 from privsample.cli.groups import Groups
 from privsample.cli.parallel import dask_client
 from privsample.engines.parts import parquet_files
-from privsample.engines.tally_source import tally_source
+from privsample.engines.tally_source import EngineName, tally_source
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.tallies.merge import merge_tallies
@@ -83,7 +83,7 @@ class Query:
             if getattr(args, name):
                 raise UsageProblem(f"--{name} is for text files, and an engine reads Parquet files: leave it out")
         self._args, self._groups = args, groups
-        self._engine = args.engine or "arrow"
+        self._engine: EngineName = args.engine or "arrow"
         self.inputs = [Path(path) for path in args.tally or ()]
         if args.tally:
             self.description = ", ".join(path.name for path in self.inputs)

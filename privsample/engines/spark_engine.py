@@ -88,6 +88,15 @@ def merge_batches(rows: Any) -> Tally:
     ------
     SchemaError
         If a partition is missing, occurs twice with different content, or a row is not a whole tally.
+
+    Examples
+    --------
+    >>> import privsample as ps, pyarrow as pa
+    >>> mechanism = ps.LaplaceSum(bounds=(0, 1), scale=2)
+    >>> partition = [pa.record_batch({"x": [1, 0, 1, 1]})]
+    >>> rows = list(ps.tally_batches(mechanism, "x")(iter(partition)))
+    >>> ps.merge_batches([*rows, *rows]) == mechanism.tally([1, 0, 1, 1])  # the partition was computed twice
+    True
     """
     batches = rows.to_batches() if hasattr(rows, "to_batches") else rows
     total = merge_tallies(_tallies(batches))

@@ -1,4 +1,4 @@
-"""Tallies on dask: equal for any number of partitions and any scheduler, with workers that are killed, each part once."""
+"""Tallies on dask: equal for any partitions and any scheduler, with workers that are killed, each part once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Tallies on Spark: the function for mapInArrow on Arrow batches, and a real local session where PySpark is installed."""
+"""Tallies on Spark: the function for mapInArrow on Arrow batches, and a local session where PySpark is installed."""
 
 import os
 import sys
@@ -147,8 +147,8 @@ def test_a_real_session_gives_the_tally_although_tasks_fail(rows, tmp_path, monk
         monkeypatch.setattr(spark_engine, "_MANY_GROUPS", 1)  # executors add up tallies, too
         assert ps.tally_source(failing, GROUPS, columns="stay", engine="spark") == of_all(GROUPS, rows)
         assert {path.name for path in tmp_path.iterdir()} == {"0 0", "1 0", "1 1", "2 0", "2 1", "2 2", "3 0"}
+        other = frame.selectExpr("stay", "'elsewhere' as hospital")
         with pytest.raises(SchemaError, match="must be among the 3 public keys"):
-            other = frame.selectExpr("stay", "'elsewhere' as hospital")
             ps.tally_source(other, GROUPS, columns="stay", engine="spark")
         with pytest.raises(SchemaError, match="column 'stay' is not in the Spark DataFrame"):
             ps.tally_source(frame.select("hospital"), SUM, columns="stay", engine="spark")

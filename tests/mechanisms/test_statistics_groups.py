@@ -75,7 +75,7 @@ def test_groups_of_private_sizes_are_those_of_each_group(model):
     each = [statistics.group(key) for key in mechanism.keys]
     assert np.array_equal(statistics.posterior().mean, [one.posterior().mean for one in each])
     if model not in (BINARY, PAIR):
-        with pytest.raises(TypeError, match="MCMC|not known for a private number"):
+        with pytest.raises(TypeError, match=r"MCMC|not known for a private number"):
             statistics.noise_aware()
         return
     together = statistics.noise_aware()

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
-from privsample._checks import FloatArray, real_array
+from privsample._checks import FloatArray, inner_probability, real_array
 from privsample._value import frozen_value, set_fields
-from privsample.mechanisms.intervals import inner_probability
 
 _LEAST_DEGREES = 1.0
 _SYMMETRY = 1e-8  # of the largest entry: rounding of a covariance matrix
