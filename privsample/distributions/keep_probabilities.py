@@ -6,14 +6,15 @@ from privsample._checks import FloatArray, nonnegative, open_unit_interval
 
 _UNIT = float(np.finfo(np.float64).eps)
 _LARGEST_EPSILON = 600.0  # beyond it e^epsilon leaves the range in which products with doubles are finite
-MOST_UNITS = 1 << 20  # length of the longest table
+MOST_UNITS = 1 << 16  # more units count as so many
 
 
 def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     """The probabilities pi_0 = 0, pi_1, pi_2, ... of keeping a key of n units; the last one holds for all larger n.
 
     pi_n = min(e^epsilon pi_(n-1) + delta, 1 - e^-epsilon (1 - pi_(n-1) - delta), 1), each rounded down from the double
-    before it, so that the doubles themselves satisfy both inequalities (keys.md, section 1).
+    before it, so that the doubles themselves satisfy both inequalities (keys.md, section 1). They grow up to n = 2^16,
+    which matters for an epsilon below 1e-3 only; constant from there on, they satisfy both inequalities, too.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     Raises
     ------
     ValueError
-        If an argument is out of range, or the table would be longer than 2^20.
+        If an argument is out of range.
 
     Notes
     -----
@@ -41,7 +42,7 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     >>> from privsample.distributions.keep_probabilities import keep_probabilities
     >>> table = keep_probabilities(1.0, 1e-5)
     >>> len(table), [round(float(table[n]), 6) for n in (1, 2, 12, 20)]
-    (25, [1e-05, 3.7e-05, 0.760311, 0.999925])
+    (24, [1e-05, 3.7e-05, 0.760311, 0.999925])
     """
     epsilon, delta = nonnegative(key_epsilon=key_epsilon), open_unit_interval(key_delta=key_delta)
     if epsilon > _LARGEST_EPSILON:
@@ -53,11 +54,6 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
         if not following > last:  # rounding down stops the growth next to 1
             break
         found.append(following)
-    if len(found) > MOST_UNITS:
-        raise ValueError(
-            f"key_epsilon must be larger for key_delta = {delta:g}, got {epsilon!r}: a key of 2^20 units would still "
-            "be kept at random"
-        )
     return np.array(found)
 
 

@@ -62,7 +62,7 @@ class OptimalKeysAccountant(KeysAccountant):
     >>> import privsample as ps
     >>> account = ps.OptimalKeysAccountant(key_epsilon=1, key_delta=1e-5)
     >>> f"{float(account.delta(1.0)):.2e}", f"{float(account.delta(0.5)):.3f}"
-    ('1.00e-05', '0.274')
+    ('1.00e-05', '0.256')
     """
 
     key_epsilon: float
@@ -85,7 +85,6 @@ class OptimalKeysAccountant(KeysAccountant):
                 f"keys_per_unit must be at most {_MOST_KEYS} for the optimal selection, got {self.keys_per_unit}: use "
                 "ThresholdKeys, which needs far fewer units for so many keys"
             )
-        self._tables  # noqa: B018 - checks the length of the table
 
     @property
     def source(self) -> str:
@@ -104,10 +103,10 @@ class OptimalKeysAccountant(KeysAccountant):
         def flat(a: Fraction) -> Fraction:
             return min(1 - shrunk * (1 - a - delta), Fraction(1))
 
-        kept = list(map(Fraction, keep_probabilities(self.key_epsilon, self.key_delta).tolist()))
+        kept = keep_probabilities(self.key_epsilon, self.key_delta).tolist()
         # the first probability from which `flat` is smaller
-        turn = bisect_left(kept, True, key=lambda a: steep(a) >= flat(a))
-        before, after = kept[max(turn - 1, 0)], kept[min(turn, len(kept) - 1)]
+        turn = bisect_left(kept, True, key=lambda a: steep(Fraction(a)) >= flat(Fraction(a)))
+        before, after = Fraction(kept[max(turn - 1, 0)]), Fraction(kept[min(turn, len(kept) - 1)])
         corners = {
             (Fraction(0), delta),
             (before, min(steep(before), flat(before))),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
@@ -52,12 +52,14 @@ class Table(NamedTuple):
 
     def distribution(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The distribution function and the density of each row at x of shape (rows, 1)."""
+        from scipy.stats import beta
+
         total, k = self.first + self.second, self.steps
         # The component whose density at x is the largest: no ratio to it can overflow.
         near = np.clip(np.round(x * (total - 1) - self.first), 0, self.top).astype(np.int64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             slope = np.log(x) - np.log1p(-x)
-            largest = stats.beta.pdf(x, self.first + near, self.second - near)
+            largest = beta.pdf(x, self.first + near, self.second - near)
             ratios = np.exp(self.log_ratios - np.take_along_axis(self.log_ratios, near, 1) + (k - near) * slope)
             ratios = np.where(k <= self.top, ratios, 0.0)
             density = largest[:, 0] * (self.weights * ratios).sum(axis=1)

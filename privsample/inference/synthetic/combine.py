@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, stats
+from scipy import linalg, special
 
 from privsample._checks import FloatArray, inner_probability, real_array
 from privsample._value import frozen_value, set_fields
@@ -96,7 +96,7 @@ class CombinedEstimate:
             If `probability` lies outside (0, 1).
         """
         given = inner_probability(probability)
-        half = stats.t.isf((1.0 - given) / 2, self.degrees_of_freedom) * self.std_error
+        half = -special.stdtrit(self.degrees_of_freedom, (1.0 - given) / 2) * self.std_error
         return np.array([self.estimate - half, self.estimate + half])
 
 

@@ -6,7 +6,7 @@ docs/notes/synthetic.md, steps 4 and 5.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg
 
 from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
@@ -75,6 +75,8 @@ class LogLinearModel:
         The penalty is the noise variance of each sum: the fitted sums are those of the distribution of largest entropy
         among sums near the noisy ones (docs/notes/synthetic.md, step 5).
         """
+        from scipy.optimize import minimize
+
         n, penalty = self.size_guess, self.measured.variances + self.prior_precision
         sums = self.measured.sums
 
@@ -85,7 +87,7 @@ class LogLinearModel:
             return float(value) / n, np.asarray((n * means - sums + penalty * theta) / n)
 
         start = np.zeros(self.effects.width)
-        return np.asarray(optimize.minimize(objective, start, jac=True, method="L-BFGS-B").x)
+        return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B").x)
 
     @property
     def size_guess(self) -> float:
