@@ -170,7 +170,8 @@ def _bounded_query(rows: _Rows, mechanism: Mechanism, columns: Columns, index: s
     counted = chosen_sql(chosen, bounds) if bounds.clip is None else clipped_sql(chosen, bounds, rule)
     if counted is None or number is None:
         return None
-    total = "q" if rule.kind == "codes" else "sum(q) AS s"
+    counted_from = rule.first if bounds.clip is None else 0
+    total = "q" if rule.kind == "codes" else f"sum(q + {counted_from}) AS s"
     grouped = "bad, p, q" if rule.kind == "codes" else "bad, p"
     return rows.relation.query(_SOURCE, f"SELECT bad, p, {total}, count(*) AS n FROM ({counted}) GROUP BY {grouped}")
 

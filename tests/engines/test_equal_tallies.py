@@ -98,6 +98,38 @@ def test_all_engines_read_categories_by_name(rng):
             )
 
 
+@pytest.mark.parametrize("bounds", [(-1, 1), (-3, -1), (2, 5)])
+@pytest.mark.parametrize("limit", [{"records": 2}, {"clip": (-1.5, 2.25)}])
+def test_adding_a_unit_changes_sums_within_the_sensitivity_in_all_engines(bounds, limit, rng):
+    """By enumeration: bounds on both sides of 0, each unit left out, and the rows in another order."""
+    most, clipped = 2, "clip" in limit
+    mechanism = ps.by(
+        "key",
+        ps.LaplaceSum(bounds=bounds, scale=1, grid=0.25),
+        keys=KEYS[:3],
+        contribution=ps.Contribution(groups=most, **limit),
+        unlisted="drop",
+    )
+    size = 24
+    values = rng.choice([*SPECIAL, 0.125, 0.375, -0.625], size)
+    rows = pa.table({"x": values, "key": rng.choice(KEYS[:4], size), "unit": rng.integers(0, 4, size)})
+    largest = max(map(abs, bounds)) * 4 * (1 if clipped else 2)
+
+    def tables(chosen):
+        mixed = chosen.take(rng.permutation(chosen.num_rows))
+        assert_equal_tallies(mixed, mechanism, by="key", unit="unit")
+        tally = ps.tally_source(mixed, mechanism, columns="x", by="key", unit="unit", engine="duckdb")
+        found = np.zeros((3, 2), dtype=np.int64)
+        found[tally.keys] = np.column_stack([tally.sums[:, 0], tally.counts])
+        return found
+
+    whole = tables(rows)
+    for unit in range(4):
+        change = np.abs(whole - tables(rows.filter(pa.array(rows["unit"].to_numpy() != unit))))
+        assert np.count_nonzero(change.any(axis=1)) <= most
+        assert (change.max(axis=0) <= [largest, 1 if clipped else 2]).all()
+
+
 BOUNDS = {
     "one": ps.Contribution(),
     "several": ps.Contribution(groups=2, records=3),
