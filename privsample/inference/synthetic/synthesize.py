@@ -33,7 +33,9 @@ from privsample.relations import ReplaceOne
 _INTEGERS = tuple(map(np.dtype, (np.uint8, np.uint16, np.uint32, np.int64)))
 _CHAINS = 4
 _TUNE = 30  # sweeps before the first draw; the chains start from the normal approximation
-_THIN = 2  # sweeps for each draw
+_THIN = 2  # sweeps for each draw, or more if there are few draws
+_SWEEPS = 40  # after tuning, at least: fewer tell nothing about convergence
+_PRIORS = (1e-6, 1e6)  # of prior_std: far beyond either end the precision matrix is singular
 _LEAST_RATIO = 3.0  # of the noisy number of records to the noise in it
 
 
@@ -130,7 +132,7 @@ class SyntheticData:
 
     def __repr__(self) -> str:
         m, size, width = self.codes.shape
-        return f"SyntheticData({m} data sets of {count_noun(size, 'record')} and {count_noun(width, 'column')})"
+        return f"SyntheticData({count_noun(m, 'data set')} of {count_noun(size, 'record')} and {count_noun(width, 'column')})"
 
 
 def synthesize(
@@ -161,7 +163,7 @@ def synthesize(
         Number of records in each set, >= 1. By default the public or noisy number of records in the data. Larger sets
         make estimates more stable.
     prior_std : float, default 2.0
-        Standard deviation of the normal prior of each parameter, > 0. A log odds ratio of two pairs of categories has
+        Standard deviation of the normal prior of each parameter, from 1e-6 to 1e6. A log odds ratio of two pairs of categories has
         twice this standard deviation.
     rng : numpy.random.Generator, optional
         Random generator. None draws from the system's entropy.
@@ -176,10 +178,10 @@ def synthesize(
     TypeError
         If `release` is no Release of NoisyMarginals, or an argument has the wrong type.
     ValueError
-        If a number is out of range, the tables join so many columns that the model needs more than 2^20 cells, or the
-        noisy number of records is not above the noise.
+        If a number is out of range, the tables join so many columns that the model needs more than 2^20 cells, the
+        model has more than 4096 parameters, or the noisy number of records is not above the noise.
     NumericalFailure
-        If the posterior mode is not found.
+        If the posterior mode is not found, or a wide prior and empty categories leave it undetermined.
 
     Notes
     -----
@@ -209,6 +211,8 @@ def synthesize(
         found = type(release if mechanism is None else mechanism).__name__
         raise TypeError(f"release must be a Release of NoisyMarginals, got {found}")
     source, sets, prior = generator(rng), positive_integer(m=m), positive(prior_std=prior_std)
+    if not _PRIORS[0] <= prior <= _PRIORS[1]:
+        raise ValueError(f"prior_std must be from {_PRIORS[0]:g} to {_PRIORS[1]:g}, got {prior!r}")
     layout, public = mechanism.layout, mechanism.relation.n if isinstance(mechanism.relation, ReplaceOne) else None
     effects, counts = effects_of(layout), release["counts"]
     measured = measure(effects, layout, counts.mean(axis=0), mechanism.noise_std**2 / len(counts))
@@ -220,8 +224,11 @@ def synthesize(
     model = LogLinearModel(effects, measured, public, prior)
     each = positive_integer(size=round(model.size_guess) if size is None else size)
     check_memory(sets * each * len(layout.columns), lower="m or size")
+    draws = -(-sets // _CHAINS)
+    thin = max(_THIN, -(-_SWEEPS // draws))
+    check_memory(_CHAINS * draws * thin * (effects.width + 1), lower="m")
     mode = find_mode(model)
-    sample = sample_posterior(mode, draws=-(-sets // _CHAINS), chains=_CHAINS, tune=_TUNE, thin=_THIN, rng=source)
+    sample = sample_posterior(mode, draws=draws, chains=_CHAINS, tune=_TUNE, thin=thin, rng=source)
     states = sample.states.swapaxes(0, 1).reshape(-1, len(mode.state))[:sets]
     theta, numbers = model.split(states)
     codes = np.empty((sets, each, len(layout.columns)), dtype=np.min_scalar_type(max(layout.sizes) - 1))
@@ -232,9 +239,9 @@ def synthesize(
         f"Carlo; {_CHAINS} chains, acceptance rate {sample.acceptance:.2f}, largest split R-hat "
         f"{largest_split_rhat(sample.places):.3f}"
     )
-    draws = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
+    found = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
     posterior = PosteriorDraws(
-        draws=draws, account=release.account, method=method, observed_data={"noisy_counts": counts}
+        draws=found, account=release.account, method=method, observed_data={"noisy_counts": counts}
     )
     return SyntheticData(codes=codes, columns=dict(layout.columns), posterior=posterior)
 
