@@ -84,9 +84,8 @@ def test_chains_agree_where_almost_all_cells_are_empty(noise):
 
 def test_parameters_that_nothing_determines_are_an_error(rng):
     release = ps.NoisyMarginals(columns={"a": 2, "b": 2, "c": 3}, noise_std=3).release(np.zeros((3000, 3)), rng=rng)
-    for prior in (1e3, 1e6):
-        with pytest.raises(NumericalFailure, match="log-linear model .* smaller prior_std"):
-            ps.synthesize(release, m=4, prior_std=prior, rng=rng)
+    with pytest.raises(NumericalFailure, match="of the log-linear model"):
+        ps.synthesize(release, m=4, prior_std=1e6, rng=rng)
 
 
 def test_columns_that_are_joined_too_much_are_refused():

@@ -242,15 +242,16 @@ def synthesize(
         f"log-linear model with {count_noun(effects.width, 'parameter')}, noise-aware posterior by Hamiltonian Monte "
         f"Carlo; {_CHAINS} chains, acceptance rate {sample.acceptance:.2f}, largest split R-hat {rhat:.3f}"
     )
-    found = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
+    parameters = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
     posterior = PosteriorDraws(
-        draws=found, account=release.account, method=method, observed_data={"noisy_counts": counts}
+        draws=parameters, account=release.account, method=method, observed_data={"noisy_counts": counts}
     )
     return SyntheticData(codes=codes, columns=dict(layout.columns), posterior=posterior)
 
 
 def _converged(mode: Mode, draws: int, thin: int, rng: np.random.Generator) -> tuple[PosteriorSample, float]:
     """Draws of chains that agree, with their largest split R-hat: longer chains are tried, at last an error raised."""
+    rhat = float("inf")
     for times in _LONGER:
         sample = sample_posterior(mode, draws=draws, chains=_CHAINS, tune=times * _TUNE, thin=times * thin, rng=rng)
         rhat = largest_split_rhat(sample.places)
