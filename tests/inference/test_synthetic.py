@@ -9,6 +9,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.distributions.marginal_tables import marginal_tables
+from privsample.errors import NumericalFailure
 from privsample.inference.synthetic.effects import Measured, contrasts, effects_of, measure
 from privsample.inference.synthetic.junction_tree import JunctionTree
 from privsample.inference.synthetic.log_linear import LogLinearModel, find_mode
@@ -56,6 +57,35 @@ def test_a_junction_tree_draws_records_of_its_distribution(name, alpha, rng):
     counts = np.bincount(np.ravel_multi_index(tuple(codes.T), sizes), minlength=int(np.prod(sizes)))
     expected = 100_000 * full_table(sizes, tables, logs)[0].ravel()
     assert stats.chisquare(counts, expected).pvalue > alpha
+
+
+@pytest.mark.parametrize(
+    ("columns", "marginals", "parameters"),
+    [({"a": 400, "b": 400}, None, "159,999"), ({f"x{k}": 30 for k in range(5)}, None, "8,555")],
+)
+def test_too_many_parameters_are_refused_before_matrices_are_made(columns, marginals, parameters):
+    release = ps.NoisyMarginals(columns=columns, marginals=marginals, noise_std=1, exact=False).release(
+        np.zeros((200, len(columns)))
+    )
+    with pytest.raises(ValueError, match=f"fewer combinations .* at least {parameters} parameters, at most 4,096"):
+        ps.synthesize(release)
+
+
+@pytest.mark.parametrize("noise", [0.3, 30.0])
+def test_chains_agree_where_almost_all_cells_are_empty(noise):
+    mechanism = ps.NoisyMarginals(columns={"a": 2, "b": 2, "c": 3}, noise_std=noise)
+    data = ps.synthesize(
+        mechanism.release(np.zeros((3000, 3)), rng=np.random.default_rng(1)), m=40, rng=np.random.default_rng(5)
+    )
+    assert float(data.method.split("R-hat ")[1]) <= 1.3
+    assert data.posterior["theta"].std(axis=0).min() > 0.7  # no chain stays where it started
+    assert (data.codes == 0).all(axis=2).mean() > 0.9
+
+
+def test_parameters_that_nothing_determines_are_an_error(rng):
+    release = ps.NoisyMarginals(columns={"a": 2, "b": 2, "c": 3}, noise_std=3).release(np.zeros((3000, 3)), rng=rng)
+    with pytest.raises(NumericalFailure, match="of the log-linear model"):
+        ps.synthesize(release, m=4, prior_std=1e6, rng=rng)
 
 
 def test_columns_that_are_joined_too_much_are_refused():
@@ -245,6 +275,8 @@ def test_a_release_in_which_noise_hides_the_records(rng):
         ({"size": 10**12}, ValueError, "lower m or size"),
         ({"prior_std": np.nan}, ValueError, "prior_std must be finite and > 0"),
         ({"prior_std": 0}, ValueError, "prior_std must be finite and > 0"),
+        ({"prior_std": 1e-200}, ValueError, "prior_std must be from 1e-06 to 1e\\+06, got 1e-200"),
+        ({"m": 10**8, "size": 1}, ValueError, "lower m"),
         ({"rng": 3}, TypeError, "rng must be"),
     ],
 )

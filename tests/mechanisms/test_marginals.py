@@ -142,6 +142,18 @@ def test_the_public_number_of_records_is_checked():
         mechanism(relation=ps.ReplaceOne(3)).release([[0, 0, 0]])
 
 
+def test_tallies_of_parts_give_the_tables_of_all_records(rng):
+    own = mechanism(noise_std=3.0, relation=ps.ReplaceOne(90))
+    codes = np.column_stack([rng.integers(size, size=90) for size in (2, 3, 2)])
+    parts = [own.tally(codes[first : first + 40], part=str(first)) for first in (0, 40, 80)]
+    joined = own.release(ps.merge_tallies(parts[::-1]), rng=np.random.default_rng(3))
+    assert (joined["counts"] == own.release(codes, rng=np.random.default_rng(3))["counts"]).all()
+    with pytest.raises(SchemaError, match="n = 90 records were declared, the data hold 40"):
+        own.release(parts[0])
+    with pytest.raises(TypeError, match="set exact=True"):
+        mechanism(exact=False).tally(codes)
+
+
 def test_rows_of_another_width_have_no_tables():
     with pytest.raises(ValueError, match="counts must have shape"):
         mechanism().tables(np.zeros(3))

@@ -15,6 +15,8 @@ from privsample.distributions.marginal_tables import MarginalTables
 
 Columns = tuple[int, ...]
 
+MOST_PARAMETERS = 4096  # several square matrices of as many rows are held at once
+
 
 class HostTable(NamedTuple):
     """A table of the model that no other contains, with the effects that it determines.
@@ -68,9 +70,16 @@ def contrasts(size: int) -> FloatArray:
 
 
 def effects_of(layout: MarginalTables) -> Effects:
-    """The effects of the tables: each nonempty subset of the columns of a table once, in the first that has it."""
+    """The effects of the tables: each nonempty subset of the columns of a table once, in the first that has it.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 4096 effects. They are counted before any matrix is made.
+    """
     sizes = layout.sizes
     hosts = [columns for columns in layout.places if not any(set(columns) < set(other) for other in layout.places)]
+    _check_width(hosts, sizes)
     sets: list[Columns] = []
     starts, found = [0], []
     for columns in hosts:
@@ -118,6 +127,19 @@ def measure(effects: Effects, layout: MarginalTables, counts: FloatArray, noise_
             sums[place] += weight * estimate
             weights[place] += weight
     return Measured(sums / weights, noise_variance / weights, size / size_weight, noise_variance / size_weight)
+
+
+def _check_width(hosts: list[Columns], sizes: tuple[int, ...]) -> None:
+    """Check the number of effects. A table of K cells has K - 1, so that few subsets of small tables are listed."""
+    width = max(prod(sizes[column] for column in columns) - 1 for columns in hosts)
+    if width <= MOST_PARAMETERS:
+        parts = {part for columns in hosts for part in _subsets(columns) if part}
+        width = sum(prod(sizes[column] - 1 for column in part) for part in parts)
+    if not width <= MOST_PARAMETERS:
+        raise ValueError(
+            f"marginals must have fewer combinations of categories: the model would need at least {width:,} "
+            f"parameters, at most {MOST_PARAMETERS:,}; leave out sets of columns, or merge categories"
+        )
 
 
 def _subsets(columns: Columns) -> list[Columns]:

@@ -152,8 +152,18 @@ def find_mode(model: LogLinearModel) -> Mode:
     Raises
     ------
     NumericalFailure
-        If the steps do not end.
+        If the steps do not end, or the precision of the posterior is singular in floating-point numbers.
     """
+    try:
+        return _search(model)
+    except linalg.LinAlgError:
+        raise NumericalFailure(
+            "the posterior mode of the log-linear model was not found: the tables and the prior do not determine its "
+            "parameters to rounding; use a smaller prior_std, or merge categories without records"
+        ) from None
+
+
+def _search(model: LogLinearModel) -> Mode:
     state = model.rough_start()
     if model.size is None:
         state = np.append(state, model.size_guess)

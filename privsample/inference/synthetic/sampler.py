@@ -15,6 +15,8 @@ _FIRST_STEP = 0.3
 _STEPS = (0.05, 1.0)  # at most 30 steps of a trajectory
 _ACCEPTED = 0.8
 _RATE = 0.2  # of the tuning of log steps
+_DEVIATIONS = 6.0  # of a standard normal log density: what starts may lie below its mean
+_HALVINGS = 20
 
 
 class PosteriorSample(NamedTuple):
@@ -33,7 +35,7 @@ def sample_posterior(
     mode: Mode, *, draws: int, chains: int, tune: int, thin: int, rng: np.random.Generator
 ) -> PosteriorSample:
     """Draws of Hamiltonian Monte Carlo chains that start from the normal approximation at the mode."""
-    place = rng.standard_normal((chains, len(mode.state)))
+    place = _starts(mode, rng.standard_normal((chains, len(mode.state))))
     value, slope = _density(mode, place)
     step, rates = _FIRST_STEP, []
     kept = np.empty((draws * thin, chains, len(mode.state)))
@@ -70,6 +72,22 @@ def largest_split_rhat(places: FloatArray) -> float:
     within = parts.var(axis=0, ddof=1).mean(axis=0)
     between = parts.mean(axis=0).var(axis=0, ddof=1)
     return float(np.sqrt((half - 1) / half + (between / within).max()))
+
+
+def _starts(mode: Mode, places: FloatArray) -> FloatArray:
+    """Move places towards the mode until their density is one that draws have.
+
+    Where the posterior is skewed, as with empty categories, the normal approximation has draws where the density falls
+    so steeply that a chain would not leave them.
+    """
+    width = places.shape[1]
+    lowest = _density(mode, np.zeros((1, width)))[0][0] - width / 2 - _DEVIATIONS * (width / 2) ** 0.5
+    for _ in range(_HALVINGS):
+        low = ~(_density(mode, places)[0] >= lowest)
+        if not low.any():
+            break
+        places = np.where(low[:, None], places / 2, places)
+    return places
 
 
 def _density(mode: Mode, places: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -22,9 +22,10 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.distributions.marginal_tables import checked_columns
+from privsample.errors import NumericalFailure
 from privsample.inference.synthetic.effects import effects_of, measure
-from privsample.inference.synthetic.log_linear import LogLinearModel, find_mode
-from privsample.inference.synthetic.sampler import largest_split_rhat, sample_posterior
+from privsample.inference.synthetic.log_linear import LogLinearModel, Mode, find_mode
+from privsample.inference.synthetic.sampler import PosteriorSample, largest_split_rhat, sample_posterior
 from privsample.mechanisms.noise.marginals import NoisyMarginals
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.release import Release
@@ -33,7 +34,11 @@ from privsample.relations import ReplaceOne
 _INTEGERS = tuple(map(np.dtype, (np.uint8, np.uint16, np.uint32, np.int64)))
 _CHAINS = 4
 _TUNE = 30  # sweeps before the first draw; the chains start from the normal approximation
-_THIN = 2  # sweeps for each draw
+_THIN = 2  # sweeps for each draw, or more if there are few draws
+_SWEEPS = 40  # after tuning, at least: fewer tell nothing about convergence
+_MOST_RHAT = 1.3  # of chains that are kept; the largest of many coordinates and few sweeps is above 1 by chance
+_LONGER = (1, 4, 16)  # times as many sweeps, until the chains agree
+_PRIORS = (1e-6, 1e6)  # of prior_std: far beyond either end the precision matrix is singular
 _LEAST_RATIO = 3.0  # of the noisy number of records to the noise in it
 
 
@@ -130,7 +135,8 @@ class SyntheticData:
 
     def __repr__(self) -> str:
         m, size, width = self.codes.shape
-        return f"SyntheticData({m} data sets of {count_noun(size, 'record')} and {count_noun(width, 'column')})"
+        each = f"{count_noun(size, 'record')} and {count_noun(width, 'column')}"
+        return f"SyntheticData({count_noun(m, 'data set')} of {each})"
 
 
 def synthesize(
@@ -161,8 +167,8 @@ def synthesize(
         Number of records in each set, >= 1. By default the public or noisy number of records in the data. Larger sets
         make estimates more stable.
     prior_std : float, default 2.0
-        Standard deviation of the normal prior of each parameter, > 0. A log odds ratio of two pairs of categories has
-        twice this standard deviation.
+        Standard deviation of the normal prior of each parameter, from 1e-6 to 1e6. A log odds ratio of two pairs of
+        categories has twice this standard deviation.
     rng : numpy.random.Generator, optional
         Random generator. None draws from the system's entropy.
 
@@ -176,10 +182,10 @@ def synthesize(
     TypeError
         If `release` is no Release of NoisyMarginals, or an argument has the wrong type.
     ValueError
-        If a number is out of range, the tables join so many columns that the model needs more than 2^20 cells, or the
-        noisy number of records is not above the noise.
+        If a number is out of range, the tables join so many columns that the model needs more than 2^20 cells, the
+        model has more than 4096 parameters, or the noisy number of records is not above the noise.
     NumericalFailure
-        If the posterior mode is not found.
+        If the posterior mode is not found, or the chains do not converge: with a wide prior and empty categories.
 
     Notes
     -----
@@ -209,6 +215,8 @@ def synthesize(
         found = type(release if mechanism is None else mechanism).__name__
         raise TypeError(f"release must be a Release of NoisyMarginals, got {found}")
     source, sets, prior = generator(rng), positive_integer(m=m), positive(prior_std=prior_std)
+    if not _PRIORS[0] <= prior <= _PRIORS[1]:
+        raise ValueError(f"prior_std must be from {_PRIORS[0]:g} to {_PRIORS[1]:g}, got {prior!r}")
     layout, public = mechanism.layout, mechanism.relation.n if isinstance(mechanism.relation, ReplaceOne) else None
     effects, counts = effects_of(layout), release["counts"]
     measured = measure(effects, layout, counts.mean(axis=0), mechanism.noise_std**2 / len(counts))
@@ -220,8 +228,11 @@ def synthesize(
     model = LogLinearModel(effects, measured, public, prior)
     each = positive_integer(size=round(model.size_guess) if size is None else size)
     check_memory(sets * each * len(layout.columns), lower="m or size")
+    draws = -(-sets // _CHAINS)
+    thin = max(_THIN, -(-_SWEEPS // draws))
+    check_memory(_LONGER[-1] * _CHAINS * draws * thin * (effects.width + 1), lower="m")
     mode = find_mode(model)
-    sample = sample_posterior(mode, draws=-(-sets // _CHAINS), chains=_CHAINS, tune=_TUNE, thin=_THIN, rng=source)
+    sample, rhat = _converged(mode, draws, thin, source)
     states = sample.states.swapaxes(0, 1).reshape(-1, len(mode.state))[:sets]
     theta, numbers = model.split(states)
     codes = np.empty((sets, each, len(layout.columns)), dtype=np.min_scalar_type(max(layout.sizes) - 1))
@@ -229,14 +240,27 @@ def synthesize(
         codes[place] = model.tree.sample(model.distribution(theta[place : place + 1]), each, source)
     method = (
         f"log-linear model with {count_noun(effects.width, 'parameter')}, noise-aware posterior by Hamiltonian Monte "
-        f"Carlo; {_CHAINS} chains, acceptance rate {sample.acceptance:.2f}, largest split R-hat "
-        f"{largest_split_rhat(sample.places):.3f}"
+        f"Carlo; {_CHAINS} chains, acceptance rate {sample.acceptance:.2f}, largest split R-hat {rhat:.3f}"
     )
-    draws = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
+    parameters = {"theta": theta} if public is not None else {"theta": theta, "size": numbers}
     posterior = PosteriorDraws(
-        draws=draws, account=release.account, method=method, observed_data={"noisy_counts": counts}
+        draws=parameters, account=release.account, method=method, observed_data={"noisy_counts": counts}
     )
     return SyntheticData(codes=codes, columns=dict(layout.columns), posterior=posterior)
+
+
+def _converged(mode: Mode, draws: int, thin: int, rng: np.random.Generator) -> tuple[PosteriorSample, float]:
+    """Draws of chains that agree, with their largest split R-hat: longer chains are tried, at last an error raised."""
+    rhat = float("inf")
+    for times in _LONGER:
+        sample = sample_posterior(mode, draws=draws, chains=_CHAINS, tune=times * _TUNE, thin=times * thin, rng=rng)
+        rhat = largest_split_rhat(sample.places)
+        if rhat <= _MOST_RHAT:
+            return sample, rhat
+    raise NumericalFailure(
+        f"the chains of the log-linear model did not converge: the largest split R-hat is {rhat:.3g}, at most "
+        f"{_MOST_RHAT} was expected; use a smaller prior_std, or merge categories with few records"
+    )
 
 
 def _are_codes(codes: NDArray[Any], sizes: list[int]) -> bool:

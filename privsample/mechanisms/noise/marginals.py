@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -288,18 +287,35 @@ class NoisyMarginals(ExactNoise):
 
     def _records(self, data: Any) -> NDArray[Any]:
         records = self.record_format.read(data)
-        if isinstance(self.relation, ReplaceOne) and len(records) != self.relation.n:
-            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {len(records)}")
+        self._check_size(len(records))
         return records
 
-    def _statistic(self, data: Any) -> NDArray[np.int64]:
+    def _check_size(self, count: int) -> None:
+        if isinstance(self.relation, ReplaceOne) and count != self.relation.n:
+            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {count}")
+
+    def _statistic(self, data: Any) -> Any:
+        if self.exact:
+            return self._from_integers(*self._integers(data))
         return self.layout.counts(self.layout.codes(self._records(data)))
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._unit  # noqa: B018 - raises the error of a mechanism that is not exact
+        records = self.record_format.read(data)
+        return tuple(self.layout.counts(self.layout.codes(records)).tolist()), len(records)
+
+    @property
+    def _integer_statistic(self) -> bool:
+        return True
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        return (self.layout.width,)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         shape = (self.draws, self.layout.width)
         if self.pitch is not None:
-            whole = [Fraction(count) for count in statistic.tolist()]
-            return {"counts": noisy_points(whole, shape, self._noise_distribution, Grid(pitch=self.pitch), rng)}
+            return {"counts": noisy_points(statistic, shape, self._noise_distribution, Grid(pitch=self.pitch), rng)}
         with np.errstate(over="ignore"):
             noisy = statistic + self._noise_distribution.sample(shape, rng)
         return {"counts": np.clip(noisy, -_LARGEST, _LARGEST)}
