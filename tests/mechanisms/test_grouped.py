@@ -1,6 +1,7 @@
 """Releases for groups: how the data may be split, what is refused, bounds for units, and files."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privsample as ps
-from privsample.errors import RelationMismatch, SchemaError
+from privsample.errors import RelationMismatch, SchemaError, UnreachableTarget
 from privsample.mechanisms.groups.sums import sums_by_place
 
 KEYS = ("north", "south", "west", "harbour")
@@ -109,6 +110,8 @@ WRONG = [
     (([1, 2], [1, 2]), "must be text, as the public keys are"),
     ((np.array([["north"]]), [1]), "must be one column"),
     (([2**70], [1]), "fit in 64 bits"),
+    ((np.array([b"north"]), [1]), "whole numbers, got bytes"),
+    ((np.array(["2020-01-01"], "M8[D]"), [1]), "got datetime64"),
 ]
 
 
@@ -144,6 +147,10 @@ def test_a_missing_column_of_units_is_refused():
         (TypeError, {"keys": [None]}, "without missing"),
         (ValueError, {"keys": [2**64]}, "64 bits"),
         (ValueError, {"keys": ["a"], "name": "sum"}, "must differ"),
+        (TypeError, {"keys": {"a", "b"}}, "fixed order"),
+        (TypeError, {"keys": np.array([["a"]])}, "one list"),
+        (ValueError, {"keys": range(10**30)}, "held in memory at once.*lower the number of keys"),
+        (ValueError, {"keys": range(0, -(10**9), -1)}, "lower the number of keys"),
         (TypeError, {"keys": ["a"], "name": 3}, "name must be a string"),
         (ValueError, {"keys": ["a"], "sizes": [3]}, "sizes must be None"),
         (ValueError, {"keys": ["a"], "unlisted": "keep"}, "'refuse' or 'drop'"),
@@ -201,7 +208,7 @@ def test_every_group_is_released_and_saved(tmp_path):
     mechanism = ps.by("hospital", SUM, keys=[f"h{k}" for k in range(300)])
     release = mechanism.release((["h7"], [2.0]))
     assert release["sum"].shape == (1, 300)
-    assert "each of 300 hospitals" in release.statement()
+    assert "for each hospital, in 300 groups" in release.statement()
     for name in ("release.json", "release.nc"):
         release.save(tmp_path / name)
         assert ps.Release.load(tmp_path / name) == release
@@ -215,3 +222,51 @@ def test_notes_for_the_curator():
     assert notes.facts["records of unlisted groups"] == 1
     assert notes.facts["records beyond the bounds of their unit"] == 2
     assert notes.facts["outside"] == notes.facts["missing"] == 1
+
+
+CALIBRATED = [
+    (ps.GaussianSum(bounds=(0, 30), noise_std=1), {"contribution": UNITS}, ps.DP(1, 1e-6)),
+    (ps.ClippedSum(norm=1, width=2, noise_std=1), {}, ps.ZCDP(0.1)),
+    (ps.NoisyStatistics(model=ps.BetaBernoulli(1, 1), n=9, scale=9.0), {"sizes": (3, 4, 5, 6)}, ps.DP(0.5)),
+    (ps.NoisyStatistics(model=ps.BetaBernoulli(1, 1), scale=9.0), {}, ps.DP(0.5)),
+    (ps.DiffusedPosterior(model=ps.BetaBernoulli(2, 2), n=9, data_weight=0.5, exact=False), {}, ps.RDP(2, 0.01)),
+]
+
+
+@pytest.mark.parametrize(("base", "fields", "target"), CALIBRATED, ids=lambda item: type(item).__name__)
+def test_calibration_spends_the_target_on_all_groups_together(base, fields, target):
+    found = ps.GroupedMechanism.calibrate(name="clinic", base=base, keys=KEYS, target=target, **fields)
+    name = base.free_parameters[0].decides
+    chosen, worse = getattr(found.base, name), 1.001 if base.free_parameters[0].direction == "largest" else 0.999
+    assert target._met_as_reported(found.accountant)
+    cheaper = ps.by("clinic", replace(base, **{name: worse * chosen}), keys=KEYS, **fields)
+    assert not target._met_as_reported(cheaper.accountant)
+    assert replace(found.base, **{name: getattr(base, name)}) == base
+
+
+def test_calibration_of_what_has_no_noise():
+    with pytest.raises(TypeError, match="base must be a mechanism"):
+        ps.GroupedMechanism.calibrate(name="clinic", base=3, keys=KEYS, target=ps.DP(1))
+    with pytest.raises(TypeError, match="base must be given"):
+        ps.GroupedMechanism.calibrate(name="clinic", keys=KEYS, target=ps.DP(1))
+    with pytest.raises(UnreachableTarget, match="delta > 0"):
+        ps.GroupedMechanism.calibrate(name="clinic", base=CALIBRATED[0][0], keys=KEYS, target=ps.DP(1))
+
+
+def test_records_that_are_left_out_change_nothing():
+    rng = np.random.default_rng(3)
+    units, records = rng.integers(0, 9, 200), rng.uniform(-1, 3, 200)
+    groups = rng.choice([*KEYS, "elsewhere", "unknown"], 200)
+    inside = np.isin(groups, KEYS)
+    for contribution in (None, UNITS, ps.Contribution(groups=1, clip=(0, 2), unit="patient")):
+        mechanism = ps.by("hospital", SUM, keys=KEYS, contribution=contribution, unlisted="drop")
+        columns_ = (groups, records) if contribution is None else (units, groups, records)
+        listed = tuple(column[inside] for column in columns_)
+        assert mechanism.tally(columns_) == mechanism.tally(listed)
+        assert mechanism.release(columns_, rng=np.random.default_rng(1)) == mechanism.release(
+            listed, rng=np.random.default_rng(1)
+        )
+        assert "LISTED_KEYS" not in {assumption.name for assumption in mechanism.accountant.assumptions}
+    nobody = (["elsewhere"], ["unknown"], [1.0])
+    assert mechanism.tally(nobody).counts.tolist() == []
+    assert mechanism.release(nobody)["sum"].shape == (1, 4)

@@ -61,7 +61,8 @@ def read_keys(data: Any, name: str) -> KeyColumn:
         return KeyColumn(numbers=np.asarray(array))
     if array.dtype.kind in "UTO":
         return _of_objects(array.tolist(), name)
-    raise SchemaError(f"the {name} must be text or whole numbers, got {readable_dtype(array.dtype)}; {_ADVICE}")
+    got = "bytes" if array.dtype.kind == "S" else readable_dtype(array.dtype)
+    raise SchemaError(f"the {name} must be text or whole numbers, got {got}; {_ADVICE}")
 
 
 def _of_objects(items: Sequence[Any], name: str) -> KeyColumn:

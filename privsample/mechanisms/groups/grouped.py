@@ -15,7 +15,6 @@ from privsample._checks import (
     is_encodable,
     listed,
     one_of,
-    plural,
     positive_integer,
 )
 from privsample._value import cached, frozen_value, set_fields
@@ -27,6 +26,7 @@ from privsample.distributions.record_format import ColumnFormat
 from privsample.errors import RelationMismatch, SchemaError
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
+from privsample.mechanisms.groups.calibration import NOISE_OF_BASE
 from privsample.mechanisms.groups.columns import read_keys
 from privsample.mechanisms.groups.contribution import Contribution, Integers
 from privsample.mechanisms.groups.keys import KeyIndex, Keys, checked_keys
@@ -52,6 +52,7 @@ class GroupedMechanism(Mechanism):
     `release` takes `(groups, records)`: a column with the key of each record, text or whole numbers, and the records as
     the base takes them; with `contribution`, `(units, groups, records)`. It releases the draws of the base under their
     names, shape (draws, groups, ...), also for groups without records, with the keys as coordinates. `ps.by` makes it.
+    `calibrate` takes a base with any noise, and replaces its noise (of a posterior, its weight) by that of the target.
 
     Parameters
     ----------
@@ -98,6 +99,7 @@ class GroupedMechanism(Mechanism):
     sizes: tuple[int, ...] | None = None
     contribution: Contribution | None = None
     unlisted: Unlisted = "refuse"
+    free_parameters = (NOISE_OF_BASE,)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -311,11 +313,11 @@ class GroupedMechanism(Mechanism):
     @property
     def _scope(self) -> str:
         """Which groups are released, and what a unit contributes, in one or two sentences."""
-        groups = f"each of {len(self.keys):,} {plural(self.name)}" if len(self.keys) > 1 else f"one {self.name}"
-        sentence = f"The numbers are released for {groups}, and the guarantee covers all of them together."
+        groups = f"in {len(self.keys):,} groups" if len(self.keys) > 1 else "in one group"
+        sentence = f"The numbers are released for each {self.name}, {groups}, and the guarantee covers all together."
         if self.contribution is None:
             return sentence
-        most = count_noun(min(self.contribution.groups, len(self.keys)), self.name)
+        most = count_noun(min(self.contribution.groups, len(self.keys)), "group")
         return f"{sentence} One {self._unit} counts in at most {most}, {self.contribution.description}."
 
     @property

@@ -7,17 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import is_encodable, listed
+from privsample._checks import check_memory, is_encodable, listed
 from privsample.errors import SchemaError
 from privsample.mechanisms.groups.columns import FEW_RECORDS, KeyColumn, indices_of, joined
 
 Keys = tuple[str, ...] | tuple[int, ...]
 _LARGEST = 2**63
+_NUMBERS_PER_KEY = 16  # doubles that take as much memory as a Python object and its entries in tables
 _ROOM = 1 << 20  # entries of a table of places beyond eight for each key
 
 
 def checked_keys(keys: Any) -> Keys:
     """The keys: distinct texts, or distinct whole numbers. Raises TypeError or ValueError."""
+    if isinstance(keys, (set, frozenset)) or getattr(keys, "ndim", 1) != 1:
+        raise TypeError(f"keys must be one list in a fixed order, such as sorted(keys), got {type(keys).__name__}")
+    if isinstance(keys, range):
+        count = max(-((keys.start - keys.stop) // keys.step), 0)  # `len` fails for ranges beyond 64 bits
+        check_memory(_NUMBERS_PER_KEY * count, lower="the number of keys")
+    elif hasattr(keys, "__len__"):
+        check_memory(_NUMBERS_PER_KEY * len(keys), lower="the number of keys")
     as_list = next((getattr(keys, name) for name in ("to_pylist", "tolist", "to_list") if hasattr(keys, name)), None)
     given: tuple[Any, ...] = listed(keys=keys if as_list is None else as_list())
     if not given:

@@ -59,7 +59,9 @@ def _added(places: Integers, numbers: Integers, groups: int) -> Integers:
 
 
 def sums_of_groups(mechanism: Any, places: Integers, records: FloatArray, groups: int) -> tuple[NDArray[Any], Integers]:
-    """As `grouped_sums`, for a mechanism without a rule: its own integers of each group that has records."""
+    """As `grouped_sums`, for a mechanism without a rule: its own integers of each record or each group with records."""
+    if hasattr(mechanism, "_row_indices"):
+        return _sums_of_rows(places, mechanism._row_indices(records), groups)
     order = np.argsort(places, kind="stable")
     counts = np.bincount(places, minlength=groups)
     ends = np.cumsum(counts)
@@ -75,3 +77,12 @@ def sums_of_groups(mechanism: Any, places: Integers, records: FloatArray, groups
         end = int(ends[place])
         rows[place] = integers(end - int(counts[place]), end)
     return rows, counts
+
+
+def _sums_of_rows(places: Integers, rows: FloatArray, groups: int) -> tuple[NDArray[Any], Integers]:
+    """As `grouped_sums`, for rows of whole numbers that doubles hold, shape (n, k)."""
+    counts = np.bincount(places, minlength=groups)
+    far = int(np.abs(rows).max(initial=0.0))
+    totals = [sums_by_place(places, column.astype(np.int64) + far, counts, 2 * far) for column in rows.T]
+    shifts = counts.astype(object) * far
+    return np.stack([total.astype(object) - shifts for total in totals], axis=1), counts

@@ -534,7 +534,11 @@ class ClippedSum(NoisySum):
 
     def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
         records = self.records(data)
-        return integer_sums(row_indices(self._contributions(records), self._exact_grid())), len(records)
+        return integer_sums(self._row_indices(records)), len(records)
+
+    def _row_indices(self, records: NDArray[Any]) -> FloatArray:
+        """The integers of each record, as whole doubles, shape (n, width)."""
+        return row_indices(self._contributions(records), self._exact_grid())
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return count_clipped_rows(records, self.norm)
