@@ -30,6 +30,7 @@ def rows(count: int = ROWS) -> Iterator[Row]:
         write(Path(folder), count)
         yield from grouped(folder, count)
         yield from column(Path(folder) / "0.parquet", min(count, _PART))
+    yield from shards()
 
 
 def write(folder: Path, count: int, groups: int = GROUPS) -> None:
@@ -90,6 +91,33 @@ def column(path: Path, count: int, runs: int = 5) -> Iterator[Row]:
     for name, release_of, file in (("GaussianSum", sums, path), ("NoisyStatistics", statistics, bits)):
         best = alternated(lambda m=release_of, f=file: m.release(_Column(f)), lambda f=file: _drain(f), runs)
         yield from _rows(f"{name}, {count:.0e} rows", best, "reading alone", "ratio <= 1.2")
+
+
+def shards(count: int = 10**6, groups: int = 1000) -> Iterator[Row]:
+    """Whether divided data give the tally and, from the same generator, the release of all data at once."""
+    rng = np.random.default_rng(0)
+    special = [np.nan, np.inf, -np.inf, -0.0, 0.5, 1.5, 2.5]
+    keys = rng.integers(0, groups, count)
+    values = np.where(rng.random(count) < 0.1, rng.choice(special, count), rng.uniform(-1, 11, count))
+    ours = mechanism(groups)
+    expected = ours.tally((keys, values))
+    drawn = ours.release(expected, rng=np.random.default_rng(7))
+    with tempfile.TemporaryDirectory() as folder:
+        for number in (1, 7, 64):
+            chosen = Path(folder) / str(number)
+            chosen.mkdir()
+            for place, part in enumerate(np.array_split(rng.permutation(count), number)):
+                pq.write_table(pa.table({"key": keys[part], "x": values[part]}), chosen / f"{place}.parquet")
+            for engine in ("arrow", "duckdb", "polars", "dask"):
+                tally = ps.tally_source(chosen, ours, columns="x", engine=engine)  # type: ignore[arg-type]
+                same = tally == expected and ours.release(tally, rng=np.random.default_rng(7)) == drawn
+                yield Row(
+                    name=f"{count:.0e} rows in {number} shuffled shards, {engine}",
+                    library="equal" if same else "different",
+                    peer="all rows at once",
+                    ratio=None,
+                    target="equal tally and release",
+                )
 
 
 class _Column:

@@ -81,6 +81,9 @@ def test_files_must_agree_and_be_readable(engine, tmp_path):
     (tmp_path / "2.parquet").write_bytes(content)
     with pytest.raises(SchemaError, match="could not be read to its end"):
         tally()
+    (tmp_path / "2.parquet").write_bytes(content[:20_000])  # the end is missing
+    with pytest.raises(SchemaError, match=r"2.parquet could not be read to its end"):
+        tally()
     with pytest.raises(SchemaError, match=r"there is no Parquet file|could not be read"):
         tally(tmp_path / "missing.parquet")
 
