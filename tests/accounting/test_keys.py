@@ -14,7 +14,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair
 from privsample.accounting.noise.discrete_gaussian_sum import discrete_gaussian_sum
 from privsample.accounting.stated.exact import exponential
-from privsample.distributions.keep_probabilities import keep_probabilities
+from privsample.distributions.keep_probabilities import MOST_UNITS, keep_probabilities
 
 GOLDEN = {
     (1.0, 1e-5): {
@@ -206,12 +206,24 @@ def test_long_sums_of_discrete_gaussians_are_products():
             "threshold must be at least 1",
         ),
         (lambda: keep_probabilities(601.0, 0.1), "key_epsilon must be at most"),
-        (lambda: keep_probabilities(0.0, 1e-9), "key_epsilon must be larger"),
     ],
 )
 def test_errors(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_probabilities_of_more_units_than_the_table_has_are_constant():
+    """A constant probability loses nothing, and the account bounds the steps before it."""
+    epsilon, delta = 1e-5, 1e-9
+    table = keep_probabilities(epsilon, delta)
+    account = ps.OptimalKeysAccountant(key_epsilon=epsilon, key_delta=delta)
+    assert len(table) == MOST_UNITS + 1
+    assert 0.0 < table[-1] < 1e-3
+    for at in (epsilon / 3, epsilon, 1.0):
+        steps = np.maximum(table[1:] - np.exp(at) * table[:-1], 0.0)
+        left_out = np.maximum((1 - table[:-1]) - np.exp(at) * (1 - table[1:]), 0.0)
+        assert delta <= max(steps.max(), left_out.max()) + 1e-18 <= account.delta(at) + 1e-16
 
 
 def test_what_an_account_names():

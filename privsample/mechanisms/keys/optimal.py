@@ -3,20 +3,28 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, nonnegative_integer, positive_integer
+from privsample._checks import FloatArray, nonnegative_integer, open_unit_interval, positive_integer
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.base import Accountant
+from privsample.accounting.guarantees import ApproximateAccountant
 from privsample.accounting.keys.optimal import OptimalKeysAccountant
 from privsample.distributions.exact.categorical import bernoulli_draws
 from privsample.distributions.keep_probabilities import keep_probabilities
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws
-from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.calibration import Fields, FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.keys.base import PrivateKeys
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.relations import AddRemove, Relation
 
 _LARGEST_EPSILON = 50.0
+
+
+def _account_of_lone_keys(fields: Fields) -> Accountant:
+    """What every `key_epsilon` costs at least: a key of one unit is kept with probability `key_delta`."""
+    delta = min(open_unit_interval(key_delta=fields["key_delta"]), float(np.nextafter(1.0, 0.0)))
+    return ApproximateAccountant(stated_epsilon=0.0, stated_delta=delta, relation=fields["relation"])
 
 
 @frozen_value
@@ -67,7 +75,10 @@ class OptimalKeys(PrivateKeys):
     relation: Relation = AddRemove()
     free_parameters = (
         FreeParameter(
-            name="key_epsilon", upper=_LARGEST_EPSILON, advice="lower key_delta, or ask for a larger epsilon or delta"
+            name="key_epsilon",
+            upper=_LARGEST_EPSILON,
+            limit=_account_of_lone_keys,
+            advice="lower key_delta, or ask for a larger epsilon or delta",
         ),
     )
     command = CommandLine(
