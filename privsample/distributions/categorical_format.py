@@ -22,11 +22,16 @@ class CategoricalFormat(RecordFormat):
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
 
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
     def read(self, data: Any) -> NDArray[Any]:
         """The codes before the public rule, shape (n, columns): names that are not listed are -1, missing ones NaN."""
         by_name = _by_name(data)
         if by_name is None:
-            return table(data, len(self.columns))
+            return table(data, self.width)
         found = []
         for name, categories in self.columns:
             try:
