@@ -114,6 +114,14 @@ def probability(**named: Any) -> float:
     return result
 
 
+def inner_probability(probability: float) -> float:
+    """The probability of an interval, in (0, 1). Raises TypeError or ValueError."""
+    given = number(probability=probability)
+    if not 0.0 < given < 1.0:
+        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
+    return given
+
+
 def coefficient(**named: Any) -> float:
     """A number in [0, 1]."""
     ((name, item),) = named.items()
@@ -194,7 +202,7 @@ def is_encodable(text: str) -> bool:
 
     Undecodable bytes in the name of a file or a column become lone surrogates.
     """
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def one_of(item: object, names: Container[str]) -> bool:

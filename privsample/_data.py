@@ -1,5 +1,6 @@
 """Reads one column of records from an array or an Arrow stream, in chunks."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from privsample._checks import is_encodable, listed
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
+_AHEAD = 2  # batches that are read while one is processed
+_EXACT_DIGITS = 15  # decimals of as many digits are quotients of two doubles
 _TEXT_BITS = 0x7FF8_0000_0000_7EB7
 # The NaN that represents text, recognised by its bits.
 TEXT = float(np.array(_TEXT_BITS, dtype=np.uint64).view(np.float64))
@@ -154,21 +157,21 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in _prefetch(reader))
+        arrays = (batch.column(0) for batch in prefetch(reader))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
 
 
-def _prefetch(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same batches; the next one is read while the current one is processed."""
+def prefetch(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same batches; the next ones are read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 
     source = iter(batches)
     with ThreadPoolExecutor(max_workers=1) as reader:
-        coming = reader.submit(next, source, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, source, None)
+        coming = deque(reader.submit(next, source, None) for _ in range(_AHEAD))
+        while (batch := coming.popleft().result()) is not None:
+            coming.append(reader.submit(next, source, None))
             yield batch
 
 
@@ -193,7 +196,26 @@ def _numbers(array: Any) -> NDArray[Any]:
         array = array.dictionary_decode()
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+    elif pa.types.is_decimal(array.type):
+        return _from_decimals(array)
+    elif pa.types.is_null(array.type):
         array = array.cast(pa.float64())
+    if array.null_count:  # faster than the conversion to NumPy, which knows no nulls either
+        array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
     chunk: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return chunk
+
+
+def _from_decimals(array: Any) -> NDArray[Any]:
+    """Decimals as the nearest doubles; Arrow's own conversion is off by one bit now and then."""
+    import pyarrow as pa
+
+    kind = array.type
+    if not (pa.types.is_decimal128(kind) and kind.precision <= _EXACT_DIGITS and 0 <= kind.scale <= _EXACT_DIGITS):
+        return _numbers(array.cast(pa.string()).cast(pa.float64()))
+    words = np.frombuffer(array.buffers()[1], dtype=np.int64)[: 2 * (array.offset + len(array))]
+    units = words[2 * array.offset :: 2].astype(np.float64)  # below 10^15: exact, and so is the power of ten
+    found: NDArray[Any] = units / 10.0**kind.scale
+    if array.null_count:
+        found[np.asarray(array.is_null())] = np.nan
+    return found

@@ -77,8 +77,10 @@ def stored(instance: Memo, key: str, make: Callable[[], T]) -> T:
 
 
 def _content(item: Any) -> Hashable:
-    """Arrays by shape, type and bytes, dicts by their sorted items, everything else as it is."""
+    """Arrays by shape, type and bytes (or objects), dicts by their sorted items, everything else as it is."""
     if isinstance(item, np.ndarray):
+        if item.dtype.hasobject:
+            return (item.shape, item.dtype.str, *item.ravel().tolist())
         return (item.shape, item.dtype.str, item.tobytes())
     if isinstance(item, dict):
         return tuple((key, _content(item[key])) for key in sorted(item))

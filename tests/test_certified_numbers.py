@@ -30,7 +30,7 @@ PAGES += (
     "docs/guides/survey_histogram",
     "docs/guides/selection",
 )
-PAGES += ("docs/guides/private_regression", "docs/guides/exact_inference")
+PAGES += ("docs/guides/groups", "docs/guides/private_regression", "docs/guides/exact_inference")
 PAGES += tuple(f"docs/tutorials/{name}" for name in ("bayesian", "researcher", "scikit_learn"))
 
 

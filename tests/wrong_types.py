@@ -78,6 +78,7 @@ def instances() -> dict[type, Any]:
             ps.GDP(mu=1),
             ps.AddRemove(),
             release,
+            release.mechanism.tally([0, 1, 1, 0], part="all"),
         ),
         *(ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-6), ps.PureAccountant(stated_epsilon=1)),
         gaussian.certificate(delta=1e-6),
@@ -138,6 +139,8 @@ def instances() -> dict[type, Any]:
         ps.LangevinBias(strong_convexity=1, smoothness=2, step_size=0.1, steps=3, dimension=2, start_distance=1),
         *(ps.ProbitLikelihood(clip=1), ps.SoftmaxLikelihood(classes=3), ps.OrdinalLikelihood(cutpoints=(-1.0, 1.0))),
         ps.ConfidenceSet(release=release, parameters={"theta": (0, 1)}, seed=(1, 2)),
+        _synthetic(),
+        ps.combine([1.0, 2.0], [0.1, 0.1]),
         *(ps.HuberLikelihood(threshold=1), ps.NormalLikelihood(noise_std=1, clip=1)),
         *(ps.PoissonLikelihood(max_count=5, clip=2), ps.LogisticModel(features=2)),
         ps.OneRunPlan(claim=gaussian, guesses=2, included=(True, False, True)),
@@ -229,6 +232,8 @@ def functions(folder: Path) -> Iterator[Call]:
     yield Call("intrinsic_sensitivity", ps.intrinsic_sensitivity, kappa)
     pairs = {"records": [0, 1], "relation": ps.ReplaceOne(n=2), "size": 2, "group": 1, "most": 4}
     yield Call("neighbouring_pairs", ps.neighbouring_pairs, pairs)
+    tally = release.mechanism.tally([0, 1, 1, 0], part="all")
+    yield Call("merge_tallies", ps.merge_tallies, {"tallies": [tally], "parts": ["all"]})
     yield Call("read_column", ps.read_column, {"data": [0.0, 1.0]})
     tried = {"subject": mechanism, "datasets": (0.0, 1.0), "claim": gaussian, "samples": 300, "rng": rng}
     yield Call("audit", ps.audit, tried | {"view": "outputs"})
@@ -295,6 +300,7 @@ def functions(folder: Path) -> Iterator[Call]:
                 {one: rng for one in parameters if one == "rng"} | {one: 2 for one in parameters if one == "draws"},
             )
     yield from _confidence_sets(release, rng)
+    yield from _synthetic_data()
     path, fixed = folder / "a", {"budget": target, "relation": ps.AddRemove(), "dataset": "d"}
     yield Call("Ledger", ps.Ledger, {"path": path, "approximate_share": 0.5, "weights": None, "timeout": 1.0} | fixed)
     ledger = ps.Ledger(folder / "b", approximate_share=0.5, **fixed)
@@ -346,6 +352,21 @@ def functions(folder: Path) -> Iterator[Call]:
     searched |= {"estimator": ps.PrivateSGDClassifier(bounds=(-1, 1)), "param_distributions": {"radius": [1.0, 2.0]}}
     others = {k: v.default for k, v in inspect.signature(ps.PrivateSearchCV).parameters.items() if k not in searched}
     yield Call("PrivateSearchCV", lambda **given: ps.PrivateSearchCV(**given).accountant_for(40, 2), searched | others)
+
+
+def _synthetic() -> ps.SyntheticData:
+    tables = ps.NoisyMarginals(columns={"a": 2, "b": 2}, noise_std=1.0).release(np.zeros((90, 2)))
+    return ps.synthesize(tables, m=2, size=3)
+
+
+def _synthetic_data() -> Iterator[Call]:
+    """The functions that draw synthetic data and combine their analyses, and what both return."""
+    tables = ps.NoisyMarginals(columns={"a": 2, "b": 2}, noise_std=1.0).release(np.zeros((90, 2)))
+    yield Call("synthesize", ps.synthesize, {"release": tables, "m": 2, "size": 3, "prior_std": 2.0})
+    yield Call("combine", ps.combine, {"estimates": [1.0, 2.0], "variances": [0.1, 0.1]})
+    yield Call("CombinedEstimate.interval", ps.combine([1.0, 2.0], [0.1, 0.1]).interval, {"probability": 0.9})
+    yield Call("SyntheticData.statement", _synthetic().statement, {"delta": 1e-6})
+    yield Call("SyntheticData.__getitem__", _synthetic().__getitem__, {"place": 1})
 
 
 def _confidence_sets(release: ps.Release, rng: np.random.Generator) -> Iterator[Call]:

@@ -40,6 +40,7 @@ ROOMS = {
     "distributions": "Distributions",
     "estimators": "Estimators",
     "inference": "Inference",
+    "engines": "Engines",
     "simulations": "Simulations",
     "interop": "Other libraries",
     "pymc": "Distributions for PyMC",

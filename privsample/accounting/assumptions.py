@@ -28,6 +28,11 @@ class Assumption(Enum):
     BOUNDED_SIZE = (
         "no dataset holds more records than the public bound; a larger one is refused, which reveals that it is larger"
     )
+    LISTED_KEYS = (
+        "every record has a key of the public list; a record with another key is refused, which reveals that there is "
+        "one"
+    )
+    WHOLE_UNITS = "all records of one unit are counted together: in one dataset, or in one part of a tally"
     FIXED_PARTS = "the parts are fixed by public positions and do not depend on the contents of a record"
     KNOWN_PROFILES = (
         "each observation is drawn from its profile as stated, and an adversary knows nothing more about it"

@@ -1,14 +1,15 @@
 """Build privacy targets and mechanisms from command line options, without reading any record."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from privsample.accounting.base import Accountant
 from privsample.accounting.risk_target import Risk
-from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target
+from privsample.accounting.targets import DP, GDP, RDP, ZCDP, Target, require
 from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
 from privsample.cli.models import model
@@ -16,7 +17,7 @@ from privsample.cli.syntax import assemble
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import arguments, field_of_kind, free_argument
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.calibration import FreeParameter, calibrated
 
 STATED_DELTA = 1e-6
 _TARGETS = "--epsilon with --delta, or --order with --rdp-epsilon, or --rho, or --mu, or --risk with --baseline"
@@ -93,8 +94,16 @@ def _who(args: Namespace) -> str:
     return f"privsample {args.command}" if args.mechanism is None else f"--mechanism {args.mechanism}"
 
 
-def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> Mechanism:
+def mechanism(
+    args: Namespace,
+    given: dict[str, Any],
+    *,
+    limit_needed: bool,
+    account: Callable[[Mechanism], Accountant] | None = None,
+) -> Mechanism:
     """Return the mechanism with these fields, calibrated to the privacy target if one is given.
+
+    `account` is what meets the target if it is not the account of the mechanism, as in a release for groups.
 
     Raises: UsageProblem, also if the target cannot be met.
     """
@@ -116,8 +125,21 @@ def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> 
     if free is not None and free in chosen and not free.from_field:
         raise UsageProblem(f"give a privacy target or {option(free.decides, cls)}, not both: the target determines it")
     with usage_errors():
-        calibrated: Mechanism = cls.calibrate(**given, **settings, target=goal)
-    return calibrated
+        if account is not None:
+            return _calibrated_by(cls, given, settings, goal, account)
+        found: Mechanism = cls.calibrate(**given, **settings, target=goal)
+    return found
+
+
+def _calibrated_by(
+    cls: Any, given: dict[str, Any], settings: dict[str, Any], goal: Target, account: Callable[[Mechanism], Accountant]
+) -> Mechanism:
+    """Return the mechanism for which this account meets the target; settings and errors as for `calibrate`."""
+    free = _calibrated_parameter(cls, settings.pop("by", None))
+    adapted = () if free is None else (replace(free, account=account, approximate=None),)
+    found: Mechanism = calibrated(cls, adapted, goal, by=None, given=given | settings, advice=cls.unreachable_advice)
+    require(goal, account(found), cls.unreachable_advice)
+    return found
 
 
 def any_mechanism(args: Namespace, given: dict[str, Any]) -> Mechanism:

@@ -1,6 +1,6 @@
 """Selection of a mechanism by its name, and the command line options that its fields define."""
 
-from argparse import BooleanOptionalAction, Namespace
+from argparse import SUPPRESS, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from typing import Any
 
@@ -138,6 +138,8 @@ def _add_options(parser: Parser, name: str, cls: Any) -> None:
         _add_option(group, argument, cls, " (instead of a privacy target)" if decided & set(argument.fields) else "")
     for setting in _settings(cls):
         _add_option(group, setting, cls, "")
+        if setting.name == "by" and "--by" not in parser._option_string_actions:
+            group.add_argument("--by", dest=dest("by"), type=reader(setting), help=SUPPRESS)  # former name
     parser.set_defaults(kind=cls)
     parser.unknown = lambda word: _foreign_option_message(word, name, cls)
 
@@ -208,5 +210,7 @@ def dest(name: str) -> str:
 def option(name: str, cls: Any) -> str:
     """Return the command line option of a field."""
     words = name.replace("_", "-")
-    own = OWN - {"by"} if name == "by" else OWN | (model_flags() if field_of_kind(cls, Model) is not None else set())
+    if name == "by":  # of calibration; a field cannot have this name
+        return "--calibrate"
+    own = OWN | (model_flags() if field_of_kind(cls, Model) is not None else set())
     return f"--mechanism-{words}" if words in own else f"--{words}"

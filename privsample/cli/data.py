@@ -145,6 +145,22 @@ def wrapped_fields(mechanism: Mechanism) -> dict[str, Any]:
 
 def open_source(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     """Open the part of the file that the options select. Raises: UsageProblem, DataProblem."""
+    found = data_format(args, fields)
+    if found == "statistic":
+        return Statistic(file)
+    how = _reading(args)
+    source: Column | Rows = (
+        Column(file, args.column, how) if found == "column" else Rows(file, args.columns, args.label, how)
+    )
+    if how.mapping and file == args.file and not source.is_text:
+        raise UsageProblem(
+            f"--map applies to text, and {source.description} of {source.path.name} holds none: leave --map out"
+        )
+    return source
+
+
+def data_format(args: Namespace, fields: dict[str, Any]) -> DataFormat:
+    """Return the data format that the options select, and that the mechanism accepts. Raises: UsageProblem."""
     accepted = formats(args.kind, fields)
     if not accepted:
         raise UsageProblem(
@@ -161,17 +177,7 @@ def open_source(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     if found not in accepted:
         asked = "the model" if args.mechanism is None else f"--mechanism {args.mechanism}"
         raise UsageProblem(f"{asked} takes {_OPTIONS[accepted[0]]}")
-    if found == "statistic":
-        return Statistic(file)
-    how = _reading(args)
-    source: Column | Rows = (
-        Column(file, args.column, how) if found == "column" else Rows(file, args.columns, args.label, how)
-    )
-    if how.mapping and file == args.file and not source.is_text:
-        raise UsageProblem(
-            f"--map applies to text, and {source.description} of {source.path.name} holds none: leave --map out"
-        )
-    return source
+    return found
 
 
 def _reading(args: Namespace) -> Reading:

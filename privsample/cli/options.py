@@ -18,17 +18,22 @@ OWN = frozenset(
         "baseline",
         "by",
         "clip",
+        "clip-unit",
         "column",
         "columns",
         "dask",
+        "data",
         "delta",
         "encoding",
+        "engine",
         "epsilon",
         "file",
         "force",
+        "groups-per-unit",
         "help",
         "jobs",
         "json",
+        "keys",
         "label",
         "ledger",
         "level",
@@ -42,6 +47,7 @@ OWN = frozenset(
         "progress",
         "public-data",
         "rdp-epsilon",
+        "records-per-unit",
         "regret",
         "report",
         "rho",
@@ -51,9 +57,15 @@ OWN = frozenset(
         "separator",
         "sequential",
         "simulations",
+        "sizes",
         "state",
+        "tally",
+        "tally-out",
+        "text-keys",
         "mutant",
         "twin",
+        "unit-column",
+        "unlisted",
     ]
 )
 
@@ -184,9 +196,9 @@ def phrase(text: str) -> str:
 _TABLE = "CSV (with a header, also .gz), Parquet, Feather or Arrow file"
 
 
-def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
-    """Add the options of the data file."""
-    parser.add_argument("file", metavar="FILE", help=what)
+def add_file(parser: argparse.ArgumentParser, what: str = _TABLE, *, required: bool = True) -> None:
+    """Add the options of the data file; if it is not `required`, other options may name the data."""
+    parser.add_argument("file", metavar="FILE", nargs=None if required else "?", help=what)
     group = parser.add_argument_group("data file")
     group.add_argument("--column", metavar="C", help="name of the column; no other column is read")
     group.add_argument(

@@ -33,14 +33,22 @@ def parallel(args: Namespace) -> Iterator[None]:
         return
     if args.jobs != 1:
         raise UsageProblem("--dask and --jobs exclude each other: leave --jobs out")
+    with dask_client(args.dask) as client, parallel_config(backend="dask", client=client):
+        yield
+
+
+def dask_client(address: str, *, default: bool = False) -> Any:
+    """Return a client of the cluster with this scheduler address. Raises: UsageProblem, if none answers.
+
+    With `default`, all dask collections are computed there while the client is open.
+    """
     if find_spec("distributed") is None:
         raise UsageProblem("--dask needs distributed, which is not installed: pip install distributed")
     distributed: Any = import_module("distributed")
     try:
-        distributed.comm.resolve_address(args.dask)  # a client that fails on a malformed address hangs
-        client = distributed.Client(args.dask, timeout="10s", set_as_default=False)
+        distributed.comm.resolve_address(address)  # a client that fails on a malformed address hangs
+        client = distributed.Client(address, timeout="10s", set_as_default=default)
     except (OSError, ValueError) as error:
         reason = str(error) or type(error).__name__
-        raise UsageProblem(f"--dask: no cluster answers at {args.dask} ({reason})") from None
-    with client, parallel_config(backend="dask", client=client):
-        yield
+        raise UsageProblem(f"--dask: no cluster answers at {address} ({reason})") from None
+    return client

@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from privsample.accounting.ledger import Ledger
 from privsample.cli import build, data
 from privsample.cli.account import mechanism_document, mechanism_facts, privacy_costs, show_costs
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
+from privsample.cli.groups import Groups, add_groups, read_groups
 from privsample.cli.ledger import open_ledger, release_with_ledger
 from privsample.cli.options import add_file, add_json, add_target
 from privsample.cli.output import Console, check_tables, print_json, progress
+from privsample.cli.query import Query, add_query, is_query
 from privsample.cli.validate import describe_problems, describe_unread, problems, public_problems, warn_curator
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
+from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery
 from privsample.mechanisms.release import Release, writable, write_whole
 
@@ -31,7 +35,8 @@ responses and others. The draws and their privacy account are written to --out. 
 operating system. The mechanism determines whether --column, --columns or a statistic is needed. The file is
 checked first: if records are missing, text or out of range, nothing is drawn. With --clip, the public rule
 applies to such records: a missing record or text becomes the default, a record out of range the nearer bound, a
-fraction the nearest whole number. A column without any readable record is refused in any case."""
+fraction the nearest whole number. A column without any readable record is refused in any case. With --data, an
+engine reads many Parquet files; with --by, there is one release for each group of a public list of keys."""
 EXAMPLE = """\
 example:
   privsample release patients.csv --column success --n 1000 --unit patient \\
@@ -41,7 +46,12 @@ example:
       --bounds 0,100 --epsilon 1 --delta 1e-6 --out sum.json
   privsample release patients.csv --columns age,dose --label success \\
       --mechanism logistic --n 1000 --features 2 --norm 1 --prior-std 2 \\
-      --epsilon 1 --delta 1e-6 --out coefficients.json"""
+      --epsilon 1 --delta 1e-6 --out coefficients.json
+  privsample release --data 'visits/*.parquet' --engine duckdb --column cost \\
+      --by hospital --keys hospitals.txt --mechanism gaussian-sum \\
+      --relation add-remove --bounds 0,900 --unit patient \\
+      --groups-per-unit 2 --records-per-unit 3 \\
+      --epsilon 1 --delta 1e-6 --out costs.nc"""
 _FILE = (
     "CSV (with a header, also .gz), Parquet, Feather or Arrow file; or .json or .npy with a statistic, for a "
     "mechanism that reads one"
@@ -51,12 +61,16 @@ _MOST_ROWS, _MOST_DRAWS, _MOST_NUMBERS = 20, 4, 1000
 
 def add(parser: Any) -> None:
     """Add the options of the command."""
-    add_file(parser, _FILE)
+    add_file(parser, _FILE, required=False)
+    add_query(parser)
+    add_groups(parser)
     add_mechanism(parser)
     add_target(parser)
     group = parser.add_argument_group("the outputs")
     group.add_argument(
-        "--out", required=True, metavar="PATH", help="file of the release: .nc (netCDF for ArviZ) or .json"
+        "--out",
+        metavar="PATH",
+        help="file of the release: .nc (netCDF for ArviZ) or .json; required but for --tally-out",
     )
     group.add_argument("--report", metavar="PATH", help="report, .html")
     group.add_argument("--force", action="store_true", help="replace existing outputs")
@@ -75,29 +89,25 @@ def add(parser: Any) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Build the mechanism, validate the file, draw and write, in this order: an error spends no budget."""
+    """Build the mechanism, validate the data, draw and write, in this order: an error spends no budget."""
     check_tables(args)
+    by_engine, groups = is_query(args), read_groups(args)
     fields = build.fields(args)
     goal, delta = build.target(args), build.stated_delta(args)
+    if args.tally_out is not None:
+        return _write_tally(args, fields, groups)
     out, report, render = _outputs(args)
     ledger = None if args.ledger is None else open_ledger(args.ledger)
-    source = data.open_source(args, fields, args.file)
-    for option, written in (("--out", out), ("--report", report)):
-        _check_not_input(written, option, args)
+    source: Any = Query(args, fields, groups) if by_engine else data.open_source(args, fields, args.file)
+    _check_not_inputs((("--out", out), ("--report", report)), args)
     if args.public_data is not None:
         fields = _with_public_data(args, fields)
-    made = build.mechanism(args, fields, limit_needed=True)
+    made = _mechanism(args, fields, groups)
     cost = privacy_costs(made.accountant, goal, delta)
-    size = getattr(made, "n", None)
-    found = problems(made, source, size, args.progress)
-    if nothing := describe_unread(source, made):
-        raise DataProblem(f"{nothing}; nothing was drawn or written")
-    if any(found.values()):
-        _continue_or_refuse(args, describe_problems(found, source, made))
-    with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
-        release = made.release(records) if ledger is None else release_with_ledger(ledger, made, records)
+    release = _released(made, source.tally(made), ledger) if by_engine else _from_file(args, made, source, ledger)
     today = datetime.now().astimezone().date()
-    about = {"delta": delta, "data": Path(args.file).name, "column": _column_names(args), "day": today}
+    named = source.description if by_engine else Path(args.file).name
+    about = {"delta": delta, "data": named, "column": _column_names(args), "day": today}
     _write(release, out, report, render, about, args.force)
     cost = {**cost, "statement": release.statement(delta)}
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
@@ -118,8 +128,59 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _mechanism(args: Namespace, fields: dict[str, Any], groups: Groups | None) -> Mechanism:
+    """Return the mechanism, for all groups if there are any. Raises: UsageProblem."""
+    if groups is None:
+        return build.mechanism(args, fields, limit_needed=True)
+    return groups.around(build.mechanism(args, fields, limit_needed=True, account=groups.account))
+
+
+def _write_tally(args: Namespace, fields: dict[str, Any], groups: Groups | None) -> int:
+    """Write the tally of the data. Raises: UsageProblem, DataProblem."""
+    for name in ("out", "report", "ledger", "public_data"):
+        if getattr(args, name) is not None:
+            raise UsageProblem(
+                f"--{name.replace('_', '-')} must be left out with --tally-out: nothing is drawn; give it with --tally"
+            )
+    out = _path(args.tally_out, (".arrow",), "--tally-out", force=args.force)
+    source = Query(args, fields, groups)
+    _check_not_inputs((("--tally-out", out),), args)
+    tally = source.tally(_mechanism(args, fields, groups))
+    try:
+        tally.save(out, force=args.force)
+    except OSError as error:
+        raise UsageProblem(f"{out} could not be written ({error.strerror or error}); no output was written") from None
+    warn_curator(
+        f"{out} holds the exact statistic of the data and is as private as they are: its owner alone may read it, and "
+        "it must not be published. Nothing was drawn and nothing was charged; --tally draws from it"
+    )
+    if args.json:
+        print_json({"command": "release", "files": {"tally": str(out)}, "for_the_curator_only": True})
+    return 0
+
+
+def _from_file(args: Namespace, made: Mechanism, source: data.Source, ledger: Ledger | None) -> Release:
+    """Draw from the records of one file, which are checked first. Raises: UsageProblem, DataProblem."""
+    size = getattr(made, "n", None)
+    found = problems(made, source, size, args.progress)
+    if nothing := describe_unread(source, made):
+        raise DataProblem(f"{nothing}; nothing was drawn or written")
+    if any(found.values()):
+        _continue_or_refuse(args, describe_problems(found, source, made))
+    with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
+        return _released(made, records, ledger)
+
+
+def _released(made: Mechanism, records: Any, ledger: Ledger | None) -> Release:
+    return made.release(records) if ledger is None else release_with_ledger(ledger, made, records)
+
+
 def _outputs(args: Namespace) -> tuple[Path, Path | None, Callable[..., str] | None]:
     """Return the output paths and the function that renders the report. Raises: UsageProblem."""
+    if args.out is None:
+        raise UsageProblem(
+            "--out is missing: give the file of the release, .nc or .json (see privsample release --help)"
+        )
     out = _path(args.out, (".json", ".nc"), "--out", force=args.force)
     if out.suffix == ".nc" and not (find_spec("netCDF4") or (find_spec("h5netcdf") and find_spec("h5py"))):
         raise UsageProblem("writing .nc needs h5netcdf: pip install 'privsample[netcdf]'; or give --out a .json name")
@@ -143,13 +204,22 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     return path
 
 
-def _check_not_input(written: Path | None, option: str, args: Namespace) -> None:
+def _check_not_inputs(outputs: Sequence[tuple[str, Path | None]], args: Namespace) -> None:
     """Refuse an output that would overwrite an input file. Raises: UsageProblem."""
-    paths = [Path(path) for path in (args.file, args.public_data, args.ledger) if path is not None]
-    if written is not None and written.exists() and any(path.exists() and written.samefile(path) for path in paths):
-        raise UsageProblem(
-            f"{option}: {written} is an input of this command and would be overwritten; choose another name"
-        )
+    given = (args.file, args.public_data, args.ledger, args.keys, args.sizes, *(args.tally or ()))
+    paths = [Path(path) for path in given if path is not None]
+    for option, written in outputs:
+        if written is not None and written.exists() and any(_exists(path) and written.samefile(path) for path in paths):
+            raise UsageProblem(
+                f"{option}: {written} is an input of this command and would be overwritten; choose another name"
+            )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a list of keys that is too long for a name
+        return False
 
 
 def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +231,7 @@ def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]
             f"--public-data updates a prior, and --mechanism {args.mechanism} has none; leave --public-data out"
         )
     column = data.open_source(args, fields, args.public_data)
-    if column.path.samefile(args.file):
+    if args.file is not None and column.path.samefile(args.file):
         raise UsageProblem("--public-data is the private file itself; give a file of public data")
     if isinstance(column, Column):
         found = public_problems(owner.domain, column)

@@ -547,7 +547,8 @@ def _within(**named: float) -> float:
 
 
 def _up(log_probability: FloatArray) -> FloatArray:
-    """Add a bound on the rounding error, so that the result is an upper bound <= 0."""
+    """Add a bound on the rounding error: an upper bound <= 0, finite where the logarithm overflows."""
+    log_probability = np.maximum(log_probability, np.finfo(np.float64).min / 2)
     return np.minimum(log_probability + _ROUNDING * (1.0 - log_probability), 0.0)
 
 

@@ -19,6 +19,7 @@ from privsample._checks import (
 from privsample.distributions.models.base import Model
 from privsample.distributions.noise import Noise
 from privsample.inference.given_records import GivenRecords, Records, drawn_records, simulator_of
+from privsample.inference.observations import refuse_groups
 from privsample.inference.parameter_box import ParameterBox
 from privsample.inference.rank_tests import simulations_needed
 from privsample.inference.simulated_statistics import StatisticSimulator
@@ -46,11 +47,17 @@ def observed_statistic(release: Any) -> ObservedStatistic:
             "release must be a PrivateStatistics, a Release of NoisyStatistics, or an object with model, n, noise and "
             f"observed, got {type(release).__name__}"
         )
+    refuse_groups(found)
     if not isinstance(found.model, Model):
         raise TypeError(f"release.model must be one of privsample's models, got {type(found.model).__name__}")
     if not isinstance(found.noise, Noise):
         raise TypeError(
             f"release.noise must be a Noise, such as GaussianNoise(noise_std=2.0), got {type(found.noise).__name__}"
+        )
+    if isinstance(found, PrivateStatistics) and found.n is None:
+        raise ValueError(
+            "release must be of a public number of records, but that number is private: use "
+            "PrivateStatistics(release=...).noise_aware(), which models it for counts"
         )
     n, copies = positive_integer(**{"release.n": found.n}), real_array(**{"release.observed": found.observed})
     shape = found.model.empty.shape

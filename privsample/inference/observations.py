@@ -31,13 +31,29 @@ def as_statistics(release: Any) -> Any:
     return release
 
 
+def refuse_groups(release: Any) -> None:
+    """Raise TypeError for a release of many groups."""
+    groups = getattr(release, "groups", None)
+    if groups is not None:
+        raise TypeError(
+            f"release must be of one group, got {len(groups)} groups: give .group(key) of its PrivateStatistics, or "
+            "use .draw, which takes all groups at once"
+        )
+
+
 def observation_of(release: Any, size_prior: Any) -> Observation:
     """The model, the number of records, the noise and the noisy copies of a release. Raises TypeError, ValueError."""
+    refuse_groups(release)
     model, noise = release.model, release.noise
     if not isinstance(model, Model):
         raise TypeError(f"release.model must be a Model, got {type(model).__name__}")
     if not isinstance(noise, Noise):
         raise TypeError(f"release.noise must be a Noise, such as LaplaceNoise(scale=2.0), got {type(noise).__name__}")
+    if isinstance(release, PrivateStatistics) and release.n is None:
+        raise ValueError(
+            "release must be of a public number of records, but that number is private: use "
+            "PrivateStatistics(release=...).noise_aware(), which models it for counts"
+        )
     sizes = None if size_prior is None else _sizes(size_prior, release)
     n = positive_integer(**{"release.n": release.n}) if sizes is None else len(sizes) - 1
     copies = _copies(release.observed, np.shape(model.empty))

@@ -191,12 +191,12 @@ def _text(name: str, text: str) -> str:
 def _by_chain(name: str, values: NDArray[Any], chains: int) -> NDArray[Any]:
     """Return a copy of shape (chains, draws / chains, ...) as int64, float32 or float64."""
     array = np.asarray(values)
-    if array.ndim == 0 or array.size == 0:
-        raise ValueError(f"{name} must have shape (draws, ...) with no axis of length 0, got shape {array.shape}")
+    if array.ndim == 0 or len(array) == 0:
+        raise ValueError(f"{name} must have shape (draws, ...) with at least one draw, got shape {array.shape}")
     kind = np.dtype("i8") if np.can_cast(array.dtype, "i8") else array.dtype.newbyteorder("=")
     if kind not in {np.dtype("i8"), np.dtype("f4"), np.dtype("f8")}:
         raise TypeError(f"{name} must hold booleans, integers (not uint64) or float32/float64, got {array.dtype}")
-    return np.array(array, dtype=kind).reshape(chains, -1, *array.shape[1:])
+    return np.array(array, dtype=kind).reshape(chains, len(array) // chains, *array.shape[1:])
 
 
 def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, Any]:

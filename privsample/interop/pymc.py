@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
 from privsample.interop.arviz import summary
-from privsample.interop.pymc_fits import fit
+from privsample.interop.pymc_fits import fit, fit_private_total
 from privsample.interop.pymc_models import NoisyRelease, observed_release, spec_of
 from privsample.interop.pymc_sampling import libraries, run, sampler
 
@@ -109,6 +109,8 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> An
     given = {
         what: _as_tensor(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()
     }
+    if shown.n is None:
+        return spec.distribution(name, given, observed=shown)
     return spec.distribution(name, given, **as_data(name, observed_release(shown)))
 
 
@@ -212,7 +214,11 @@ def sample_noise_aware(
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
     chosen = release.model if model is None else model
     spec = spec_of(type(chosen))
-    trace, words = fit(chosen, observed_release(release), draws=draws, tune=tune, chains=chains, rng=generator(rng))
+    settings: dict[str, Any] = {"draws": draws, "tune": tune, "chains": chains, "rng": generator(rng)}
+    if release.n is None:
+        trace, words = fit_private_total(chosen, release, **settings)
+    else:
+        trace, words = fit(chosen, observed_release(release), **settings)
     found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in spec.parameters}
     diagnostics = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}

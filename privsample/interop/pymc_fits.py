@@ -58,6 +58,23 @@ def fit(model: Any, release: Any, *, draws: int, tune: int, chains: int, rng: np
     return complete_trace(trace, draws, chains), words
 
 
+def fit_private_total(
+    model: Any, release: Any, *, draws: int, tune: int, chains: int, rng: np.random.Generator
+) -> tuple[Any, str]:
+    """Sample the posterior given a release whose number of records is private, as `fit` does.
+
+    Raises TypeError for a model whose distribution in PyMC needs that number.
+    """
+    from privsample.interop.pymc_distributions.base import likelihood
+
+    pm, _ = libraries("noise-aware inference")
+    spec = spec_of(type(model))
+    with pm.Model() as built:
+        parameters = spec.prior(spec.prior_numbers(model), spec.width(model))
+        words = likelihood(spec.distribution("released", parameters, observed=release))
+    return run(built, draws=draws, tune=tune, chains=chains, rng=rng), words
+
+
 _COMPILED: dict[Structure, tuple[Any, str]] = {}  # compiling takes seconds; what is kept is never modified
 _KEPT = 32
 

@@ -33,8 +33,8 @@ class NoisyRelease(Protocol):
         """The model of the records."""
 
     @property
-    def n(self) -> int:
-        """The number of records."""
+    def n(self) -> Any:
+        """The number of records; None if it is private, and an array for many groups."""
 
     @property
     def noise(self) -> Noise:

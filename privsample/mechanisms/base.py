@@ -3,8 +3,9 @@
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
@@ -18,11 +19,15 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target, missing_target
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import RecordFormat
+from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.tallies.fingerprints import fingerprint
+from privsample.mechanisms.tallies.rule import RecordRule
+from privsample.mechanisms.tallies.tally import Tally, exact_row, is_tally, part_names
 from privsample.relations import ReplaceOne
 
 if TYPE_CHECKING:
@@ -42,6 +47,9 @@ class DrawsWithNotes:
         The draws by name, each of shape (draws, ...).
     notes : CuratorNotes, default empty notes
         Data-dependent facts about the run, such as the number of proposals. They are not part of the release.
+    coords : mapping of str to sequence of str, default empty
+        Names of coordinates by axis that were drawn and are covered by the account, such as released keys. They are
+        part of the release.
 
     Examples
     --------
@@ -54,6 +62,7 @@ class DrawsWithNotes:
 
     draws: Draws
     notes: CuratorNotes = _NO_NOTES
+    coords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Mechanism(Memo, ABC):
@@ -98,6 +107,8 @@ class Mechanism(Memo, ABC):
     # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
     # them, such as a Markov chain, must remain interruptible.
     _checks_entropy: ClassVar[bool] = False
+    # True if `_draw` returns names of coordinates, which are then part of the random output.
+    _draws_coords: ClassVar[bool] = False
     _kernel_advice: ClassVar[str] = (
         "a random step from all that it releases is AppliedKernel(base=..., kernel=StatedKernel(...)), whose kernel "
         "states its mixing constants"
@@ -105,12 +116,15 @@ class Mechanism(Memo, ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        for name in ("release", "calibrate"):
+        for name in ("release", "calibrate", "tally"):
             if name in cls.__dict__:
                 raise TypeError(
                     f"{cls.__name__} must not define {name}, which is the same for all mechanisms: define how data are "
                     "read in _statistic, how to draw in _draw, and what calibrate may choose in free_parameters"
                 )
+        checks: Any = cls.__dict__.get("validate")
+        if checks is not None and not hasattr(checks, "__wrapped__"):
+            cls.validate = _also_of_tallies(checks)  # type: ignore[method-assign]
 
     @property
     @abstractmethod
@@ -139,8 +153,9 @@ class Mechanism(Memo, ABC):
 
         Parameters
         ----------
-        data : object
-            The records or the statistic, in the form that the class documents.
+        data : object or Tally
+            The records or the statistic, in the form that the class documents, or a tally of records. A second release
+            of one tally is a second release, with its own cost.
         rng : numpy.random.Generator, optional
             Random generator, for simulations: the account then assumes RNG_FRESH. None uses the entropy of the
             operating system.
@@ -166,8 +181,113 @@ class Mechanism(Memo, ABC):
         source = generator(rng)
         self._check_generator(rng)
         account = account_of(self, rng)
-        found = self._draw_checked(self._statistic(data), source)
-        return Release(mechanism=self, draws=found.draws, account=account, coords=self._coords(data)), found.notes
+        found = self._draw_checked(self._statistic_from(data), source)
+        coords = {**self._coords(data), **found.coords}
+        return Release(mechanism=self, draws=found.draws, account=account, coords=coords), found.notes
+
+    @final
+    def tally(self, data: Any, *, part: str | None = None) -> Tally:
+        """Compute the integer statistic of a part of the data; nothing is drawn and no privacy budget is spent.
+
+        Tallies of disjoint parts add up, in any order, to the tally of all data, from which `release` draws. A tally is
+        private.
+
+        Parameters
+        ----------
+        data : object
+            Some of the records, in the form that `release` takes.
+        part : str, optional
+            The name of the part. `merge_tallies` counts each name once, so that a part may be counted again after a
+            failure. None, the default, gives no name.
+
+        Returns
+        -------
+        Tally
+            The tally.
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or type.
+        TypeError
+            If the statistic is not a sum of integers of each record, or `part` is not a text.
+        NotRegistered
+            If the mechanism is of a class that files cannot name.
+        """
+        parts = part_names(part)
+        sums, counts, keys = self._tallied(data)
+        return Tally(mechanism=self._fingerprint, sums=sums, counts=counts, keys=keys, parts=parts)
+
+    @final
+    def _statistic_from(self, data: Any) -> Any:
+        """What `_draw` needs, from data or from a tally."""
+        if not is_tally(data):
+            return self._statistic(data)
+        if data.mechanism != self._fingerprint:
+            raise SchemaError(
+                "the tally must be of this mechanism, got that of another mechanism or of another version of "
+                "privsample: make it with tally() of an equal mechanism"
+            )
+        return self._from_tally(data)
+
+    @cached
+    def _fingerprint(self) -> str:
+        return fingerprint(self)
+
+    def _tallied(self, data: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64] | None]:
+        """The sums, counts and keys of a tally, as in `Tally`; by default those of `_integers`, without groups."""
+        sums, count = self._integers(data)
+        return exact_row(sums), np.array([count]), None
+
+    def _from_tally(self, tally: Tally) -> Any:
+        """What `_draw` needs, from a tally of this mechanism; by default `_from_integers`. Raises SchemaError."""
+        width = self._tally_width
+        if tally.keys is not None or not (width is None or tally.sums.shape[1] == width):
+            raise SchemaError("the tally must be one that this mechanism makes, got groups or another number of sums")
+        return self._from_integers(tuple(tally.sums[0].tolist()), int(tally.counts[0]))
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        """The statistic of any part of the data as integers that add up, and the number of records.
+
+        A mechanism that defines it, and `_from_integers`, has tallies. By default it raises TypeError.
+        """
+        del data
+        raise TypeError(self._why_no_tally)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> Any:
+        """What `_draw` needs, from the integers of all data and the number of records. Raises SchemaError."""
+        del sums, count
+        raise TypeError(self._why_no_tally)
+
+    def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        """Draw for many groups from their integers, shape (groups, k), and their numbers of records, shape (groups,).
+
+        Returns arrays of shape (draws, groups, ...) by name. A public number of records is that of each group, which
+        need not be the mechanism's. By default, the draws are made group by group.
+        """
+        each = [
+            sized._draw_checked(sized._from_integers(tuple(row), count), rng).draws
+            for row, count in zip(sums.tolist(), counts.tolist(), strict=True)
+            for sized in (self if self.record_format is None else self.for_size(count),)
+        ]
+        return {name: np.stack([draws[name] for draws in each], axis=1) for name in each[0]}
+
+    @property
+    def _tally_width(self) -> int | None:
+        """The number of integers of the statistic, which tallies are compared with; None does not compare it."""
+        return None
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        """How one record becomes integers, in a form that a database can compute; None if only `_integers` can."""
+        return None
+
+    @property
+    def _why_no_tally(self) -> str:
+        """The message of the error that `tally` raises, if the mechanism has no tallies."""
+        could = type(self)._integers is not Mechanism._integers and getattr(self, "exact", None) is False
+        how, advice = (" with exact=False", "set exact=True") if could else ("", "call release with all of the data")
+        return f"{type(self).__name__}{how} has no tallies: its statistic is not a sum of integers; {advice}"
 
     @final
     def _draw_checked(self, statistic: Any, rng: np.random.Generator) -> DrawsWithNotes:
@@ -251,7 +371,7 @@ class Mechanism(Memo, ABC):
         SchemaError
             If `release` would refuse the data.
         """
-        self._statistic(data)
+        self._statistic_from(data)
         return CuratorNotes(title="the data have the expected form", facts={})
 
     @property
@@ -476,6 +596,19 @@ class Mechanism(Memo, ABC):
         return ()
 
 
+def _also_of_tallies(checks: Callable[..., CuratorNotes]) -> Callable[..., CuratorNotes]:
+    """A method `validate` of data, which also checks whether `release` would accept a tally."""
+
+    @wraps(checks)
+    def validate(self: Mechanism, data: Any) -> CuratorNotes:
+        if not is_tally(data):
+            return checks(self, data)
+        self._statistic_from(data)
+        return CuratorNotes(title="a tally of this mechanism", facts={"records": int(data.counts.sum())})
+
+    return validate
+
+
 def readable_class_name(kind: type) -> str:
     """The class name with spaces, for example "Noisy median"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize()
@@ -516,6 +649,35 @@ class Wrapper(Mechanism):
 
     def _statistic(self, data: Any) -> Any:
         return self.base._statistic(data)
+
+    def _tallied(self, data: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64] | None]:
+        self._check_statistic()
+        return self.base._tallied(data)
+
+    def _from_tally(self, tally: Tally) -> Any:
+        self._check_statistic()
+        return self.base._from_tally(tally)
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._check_statistic()
+        return self.base._integers(data)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> Any:
+        self._check_statistic()
+        return self.base._from_integers(sums, count)
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return self.base._record_rule if self._keeps_statistic else None
+
+    @property
+    def _keeps_statistic(self) -> bool:
+        """Whether `_draw` takes the statistic of the base, so that tallies of the base are those of this mechanism."""
+        return type(self)._statistic is Wrapper._statistic
+
+    def _check_statistic(self) -> None:
+        if not self._keeps_statistic:
+            raise TypeError(self._why_no_tally)
 
     @property
     def _grid(self) -> Mapping[str, float] | None:

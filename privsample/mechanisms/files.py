@@ -1,8 +1,9 @@
 """The content of release files, and files that are written completely or not at all."""
 
 import hashlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -17,10 +18,11 @@ READABLE = (1, FORMAT)  # format 1 has other tags, which `decode` reads
 Draws = Mapping[str, NDArray[Any]]
 
 
-def described(mechanism: Any, account: Any, draws: Draws, *, callers_generator: bool) -> dict[str, Any]:
+def described(mechanism: Any, account: Any, digest: str, *, callers_generator: bool) -> dict[str, Any]:
     """A release without its draws, as plain data. Raises an error if it could not be loaded again.
 
-    callers_generator: whether the account includes the assumption that a caller's generator adds.
+    digest: that of its random output. callers_generator: whether the account includes the assumption that a caller's
+    generator adds.
     """
     from privsample._version import __version__
 
@@ -30,7 +32,7 @@ def described(mechanism: Any, account: Any, draws: Draws, *, callers_generator: 
         "mechanism": storable(mechanism),
         "account": storable(account),
         "callers_generator": callers_generator,
-        "digest": digest(draws),
+        "digest": digest,
     }
 
 
@@ -55,14 +57,19 @@ def parts(document: Any, draws: Draws | None) -> dict[str, Any]:
     return {"mechanism": decode(document["mechanism"]), "account": decode(document["account"]), "draws": found}
 
 
-def digest(draws: Draws) -> str:
-    """SHA-256 over names, types, shapes and little-endian values; it detects accidental changes, not forgery."""
+def digest(draws: Draws, coords: Mapping[str, Sequence[str]]) -> str:
+    """SHA-256 over names, types, shapes and little-endian values; it detects accidental changes, not forgery.
+
+    coords: names of coordinates that were drawn, too; empty for most mechanisms.
+    """
     total = hashlib.sha256()
     for name in sorted(draws):
         array = np.ascontiguousarray(draws[name])
         array = array.astype(array.dtype.newbyteorder("<"))
         total.update(f"{name} {array.dtype.str} {array.shape}".encode())
         total.update(array.tobytes())
+    if coords:
+        total.update(json.dumps({axis: list(names) for axis, names in coords.items()}, sort_keys=True).encode())
     return total.hexdigest()
 
 
@@ -82,15 +89,18 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
     return target
 
 
-def write_whole(target: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8."""
+def write_whole(target: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8.
+
+    private: whether the owner alone may read the file.
+    """
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         part = Path(file.name)
         try:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-            part.chmod(0o644)
+            part.chmod(0o600 if private else 0o644)
             part.replace(target)
         except BaseException:
             part.unlink()

@@ -9,7 +9,7 @@ from typing import Any, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, is_encodable, listed, mapping, number, positive_integer
+from privsample._checks import FloatArray, inner_probability, is_encodable, listed, mapping, positive_integer
 from privsample.plots.draws import Coordinate
 
 Names = Mapping[str, Sequence[str]]
@@ -36,14 +36,6 @@ def equal_tailed(draws: Mapping[str, NDArray[Any]], probability: float) -> dict[
     if not found:
         raise TypeError("the draws are whole numbers, such as codes of categories, which have no interval; count them")
     return found
-
-
-def inner_probability(probability: float) -> float:
-    """The probability of an interval, in (0, 1). Raises TypeError or ValueError."""
-    given = number(probability=probability)
-    if not 0.0 < given < 1.0:
-        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
-    return given
 
 
 def quantiles(draws: NDArray[Any], *probabilities: float) -> FloatArray:

@@ -11,6 +11,9 @@ _REFUSAL = (
     "curator's notes depend on the data and have no account: they cannot be saved, sent or reported. "
     "Call .text() to read them yourself; publish the Release instead"
 )
+_PRIVATE = (
+    "a tally holds the exact statistic and has no account: publish the Release that mechanism.release(tally) draws"
+)
 
 
 @frozen_value
@@ -66,9 +69,11 @@ class CuratorNotes:
 
 
 def refuse_notes(item: Any) -> None:
-    """Raise PrivateContent if the item is, or holds, curator's notes."""
+    """Raise PrivateContent if the item is, or holds, curator's notes or a tally."""
     if isinstance(item, CuratorNotes):
         raise PrivateContent(_REFUSAL)
+    if getattr(item, "never_written", False) is True:
+        raise PrivateContent(_PRIVATE)
     members = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple, set)) else ()
     for member in members:
         refuse_notes(member)

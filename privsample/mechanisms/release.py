@@ -171,9 +171,11 @@ class Release:
         Returns
         -------
         str
-            The statement, with every assumption of the account, and the grid of exact draws.
+            The statement, with every assumption of the account, the groups of a release for groups, and the grid of
+            exact draws.
         """
         statement = privacy_statement(self.account, self.delta if delta is None else delta)
+        statement = " ".join(filter(None, [statement, getattr(self.mechanism, "_scope", "")]))
         rounding = getattr(self.mechanism, "_grid_text", "")
         return f"{statement} The numbers were drawn exactly and rounded: {rounding}." if rounding else statement
 
@@ -386,9 +388,15 @@ class Release:
         document = json.loads(attributes[_ATTRIBUTE])
         return _read(document, _as_drawn(draws, document.get("dtypes", {})))
 
+    @property
+    def _digest(self) -> str:
+        """The digest of the draws, and of the coordinates if they were drawn."""
+        drawn = getattr(self.mechanism, "_draws_coords", False)
+        return digest(self.draws, self.coords if drawn else {})
+
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
-        found = described(self.mechanism, self.account, self.draws, callers_generator=own)
+        found = described(self.mechanism, self.account, self._digest, callers_generator=own)
         if self.grid is not None:
             found["grid"] = dict(self.grid)
         if self.coords:
@@ -408,7 +416,7 @@ def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     expected = release.mechanism.accountant
     if document.get("callers_generator"):
         expected = expected.assuming(Assumption.RNG_FRESH)
-    if release.account != expected or digest(release.draws) != document.get("digest"):
+    if release.account != expected or release._digest != document.get("digest"):
         raise ValueError("the release file was altered: its draws, mechanism and account do not belong together")
     return release
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import count_noun
+from privsample._checks import count_noun, inner_probability
 from privsample._repr import WIDTH, short_repr
 from privsample.accounting.display import account_rows, epsilon_text
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.intervals import Names, coordinates, inner_probability, quantiles
+from privsample.mechanisms.intervals import Names, coordinates, quantiles
 from privsample.plots.draws import MANY_DRAWS, SHOWN, code_counts, plot_codes, plot_draws, plot_noisy
 from privsample.plots.html import bars_picture, card, histogram_picture, rows_picture, text_or_empty
 

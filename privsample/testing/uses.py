@@ -222,6 +222,8 @@ def ledger(case: Case) -> None:
         raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no finite budget covers it")
     with TemporaryDirectory() as folder:
         names: Any = {"relation": account.relation, "dataset": "checked"}
+        if account.infinity_mass > 0.0:
+            names["approximate_share"] = 0.5
         ledger = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
         advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
         require(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsample import DP, RDP, ZCDP, BetaBernoulli, Release
+from privsample import DP, RDP, ZCDP, AddRemove, BetaBernoulli, Release
 from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
 
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
@@ -319,3 +319,11 @@ def test_json_has_no_infinity(run, clean):
     ran = run("release", clean, *DIFFUSED, "--out", "r.json", "--json")
     assert json.dumps(ran.json, allow_nan=False)
     assert ran.json["rdp"][-1]["epsilon"] == "inf"
+
+
+def test_noisy_statistics_without_n_hide_the_number_of_records(run, write):
+    words = ["--column", "x", "--model", "beta-bernoulli", "--prior", "1,1", "--mechanism", "noisy", "--epsilon", "1"]
+    ran = run("release", write("d.csv", [0, 1, 1]), *words, "--delta", "0", "--unit", "patient", "--out", "r.json")
+    assert ran.code == 0
+    assert Release.load("r.json").account.relation == AddRemove(unit="patient")
+    assert Release.load("r.json")["statistic"].shape == (1, 2)

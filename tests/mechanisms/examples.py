@@ -34,10 +34,15 @@ def columns_of_records(data):
     return ["symbol"] if "profile" in data else list(data)
 
 
+def is_of_names(part):
+    """Whether a column holds names of groups or units, which are the public schema or do not matter."""
+    return np.asarray(part).dtype.kind == "U"
+
+
 def changed(data, change):
-    """The same with all arrays of records changed; names of profiles are public, and stay."""
+    """The same with all arrays of records changed; names of profiles, groups and units stay."""
     if isinstance(data, tuple):
-        return tuple(change(np.asarray(part)) for part in data)
+        return tuple(part if is_of_names(part) else change(np.asarray(part)) for part in data)
     if isinstance(data, dict):
         return data | {name: change(np.asarray(data[name])) for name in columns_of_records(data)}
     return change(np.asarray(data))
@@ -60,7 +65,7 @@ def odd(data, start=0):
 def floats_like(data):
     """Any floats in place of the numbers, as a strategy."""
     if isinstance(data, tuple):
-        return st.tuples(*map(floats_like, data))
+        return st.tuples(*(st.just(part) if is_of_names(part) else floats_like(part) for part in data))
     if isinstance(data, dict):
         private = {name: floats_like(data[name]) for name in columns_of_records(data)}
         return st.fixed_dictionaries(private).map(lambda found: data | found)

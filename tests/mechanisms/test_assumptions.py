@@ -17,6 +17,8 @@ STATED = {
     "INDEPENDENT_OBSERVATIONS",
     "BOUNDED_SIZE",
     "FIXED_PARTS",
+    "LISTED_KEYS",
+    "WHOLE_UNITS",
 }  # what a user states
 
 

@@ -92,9 +92,9 @@ def test_worst_neighbours_are_neighbours_that_can_be_drawn_from(mechanism, rng):
 
 def check_records_or_statistics(mechanism, relation, datasets):
     """Datasets of records differ in one; a statistic has a public shape, and is moved within its sensitivity."""
-    innermost = innermost_statistical(mechanism)
+    innermost, bounds = innermost_statistical(mechanism), getattr(mechanism, "contribution", None)
     if innermost is None:
-        check_neighbours(relation, *datasets, 1)
+        check_neighbours(relation, *datasets, 1 if bounds is None else bounds.groups * bounds.records_per_group)
     else:
         check_statistics(innermost, *datasets, 1)
 

@@ -115,7 +115,7 @@ def weighs(losses, others):
     """One distribution is e^loss times the other wherever the loss is not large: as far as draws from either tell."""
     top = np.quantile(losses, 0.8)
     here, there = losses <= top, np.where(others <= top, np.exp(np.minimum(others, top)), 0.0)
-    return abs(here.mean() - there.mean()) < 6 * np.hypot(here.std(), there.std()) / np.sqrt(len(losses)) + 1e-9
+    return abs(here.mean() - there.mean()) < 6 * np.hypot(here.std(), there.std()) / np.sqrt(len(losses)) + 1e-6
 
 
 def test_losses_are_log_ratios_of_densities(rng):

@@ -13,7 +13,7 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, ratio_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
+from privsample.accounting.base import Accountant, Group
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
@@ -29,14 +29,15 @@ from privsample.distributions.noise import (
     Noise,
 )
 from privsample.distributions.record_sensitivity import RecordSensitivity
-from privsample.relations import ReplaceOne
+from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
 @frozen_value
 class StatisticsAccountant(Accountant):
-    """Noisy copies of a statistic of n records, each coordinate with independent noise, under ReplaceOne(n).
+    """Noisy copies of a statistic of n records, each coordinate with independent noise.
 
-    A difference is the change of the statistic when one record is replaced; `differences` lists the extreme ones. If
+    The relation is ReplaceOne(n) or, with n=None, AddRemove. A difference is the change of the statistic when one
+    record is replaced, or is added or removed; `differences` lists the extreme ones. If
     there is a single extreme difference, the account is exact. It is the product of one dominating pair for each
     nonzero coordinate: two shifted copies of the noise distribution. A binary count has one such pair, a one-hot record
     two. If there are several extreme differences, the Rényi curve is the maximum over them. The privacy curve is then
@@ -46,9 +47,10 @@ class StatisticsAccountant(Accountant):
     Parameters
     ----------
     differences : RecordSensitivity
-        The extreme differences between the statistics of neighbours.
-    n : int
-        Number of records, >= 1; public.
+        The extreme differences between the statistics of neighbours: under AddRemove, what one record adds to the
+        statistic, which then includes the number of records or determines it.
+    n : int or None
+        Number of records, >= 1, if it is public. None for AddRemove, where it is private.
     noise : Noise
         Distribution of the noise: `LaplaceNoise`, `GaussianNoise`, `DiscreteLaplaceNoise` or `DiscreteGaussianNoise`.
     draws : int, default 1
@@ -56,7 +58,7 @@ class StatisticsAccountant(Accountant):
     unit : str, default "record"
         What one record is, for example "patient". The privacy statement uses this word.
     group_size : int, default 1
-        Number of records in which neighbours differ, >= 1. Values above `n` become `n`.
+        Number of records in which neighbours differ, >= 1. Values above a public `n` become `n`.
     assumptions : frozenset of Assumption, default {IDEAL_REALS}
         Assumptions of the guarantee.
 
@@ -85,10 +87,17 @@ class StatisticsAccountant(Accountant):
     >>> account = ps.StatisticsAccountant(differences=counts, n=100, noise=ps.LaplaceNoise(scale=4))
     >>> account.pure_epsilon, round(float(account.delta(0.25)), 4)
     (0.5, 0.0623)
+
+    If the number of records is private, an added record changes one count by 1:
+
+    >>> one = ps.RecordSensitivity(differences=[[1]])
+    >>> account = ps.StatisticsAccountant(differences=one, n=None, noise=ps.LaplaceNoise(scale=4))
+    >>> account.relation, account.pure_epsilon
+    (AddRemove(unit='record', members=1), 0.25)
     """
 
     differences: RecordSensitivity
-    n: int
+    n: int | None
     noise: Noise
     draws: int = 1
     unit: str = "record"
@@ -97,8 +106,12 @@ class StatisticsAccountant(Accountant):
 
     def __post_init__(self) -> None:
         check_noise(self.noise, self.differences)
-        set_fields(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
-        set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(
+            self, draws=positive_integer(draws=self.draws), group_size=positive_integer(group_size=self.group_size)
+        )
+        if self.n is not None:
+            set_fields(self, n=positive_integer(n=self.n))
+            set_fields(self, group_size=min(self.group_size, self.n))
         positive(**{"half the squared ratio of difference and noise": self._rho})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
@@ -107,8 +120,10 @@ class StatisticsAccountant(Accountant):
             )
 
     @property
-    def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """ReplaceOne: the number of records is public, and `group_size` records can be replaced."""
+    def relation(self) -> Relation:  # type: ignore[override]
+        """ReplaceOne of a public number of records, otherwise AddRemove; `group_size` records can differ."""
+        if self.n is None:
+            return AddRemove(unit=self.unit, members=self.group_size)
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
@@ -129,8 +144,13 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _bounded_by_renyi(self) -> bool:
-        """True if no dominating pair is known, and the Rényi curve is the only bound."""
-        return len(self._vectors) > 1 and isinstance(self.noise, DiscreteGaussianNoise)
+        """True if no dominating pair is known, and the Rényi curve is the only bound.
+
+        Under AddRemove, the records of a group can change different coordinates, so that the group has several
+        differences where one record has one.
+        """
+        several = len(self._vectors) > 1 or (self.n is None and self.group_size > 1)
+        return several and isinstance(self.noise, DiscreteGaussianNoise)
 
     def _bounds(self) -> PrivacyBounds:
         """One pair for all coordinates and copies, which is its own reverse."""
@@ -140,8 +160,10 @@ class StatisticsAccountant(Accountant):
             return PrivacyBounds.from_renyi(self._renyi, **known | {"exact": frozenset()})
         pair = self._pair
         numerical = isinstance(pair, ProductPair)
-        # a pair that dominates several differences: the maximum of their Rényi curves may be below its own
+        # A pair that dominates several differences: the maximum of their Rényi curves may be below its own, unless the
+        # whole L1 norm in one coordinate is itself a difference.
         single = len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
+        single = single or bool(self._vectors.max() == self._largest_l1_norm)
         return PrivacyBounds.from_pairs(
             [pair],
             renyi=self._renyi,
@@ -196,11 +218,17 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _groups_known(self) -> bool:
-        """True if a group is worst when all its records cause the same difference.
+        """True if a group is worst when all its records cause the same difference, or only a bound on it is used.
 
-        This is not proved for discrete Gaussian noise on several coordinates.
+        The first is not proved for discrete Gaussian noise on several coordinates. Under AddRemove, its bound is used.
         """
-        return not isinstance(self.noise, DiscreteGaussianNoise) or self.differences.differences.shape[1] == 1
+        one = self.n is None or self.differences.differences.shape[1] == 1
+        return one or not isinstance(self.noise, DiscreteGaussianNoise)
+
+    def with_relation(self, relation: Relation) -> Accountant:
+        """The same curves under another relation, as an upper bound: no neighbours need attain them."""
+        bound = replace(self, differences=replace(self.differences, tight=False))
+        return Group(base=bound, size=1, relation=relation)
 
     def for_sizes(self, low: int, high: int) -> Accountant:
         """The account itself: the noise does not depend on the number of records."""
@@ -208,7 +236,7 @@ class StatisticsAccountant(Accountant):
         return self
 
     def group(self, size: int) -> Accountant:
-        """`size` records are replaced at once: `size` times the differences.
+        """`size` records differ: `size` times the differences.
 
         For discrete Gaussian noise on several coordinates, the general bound for groups is used.
         """

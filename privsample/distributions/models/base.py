@@ -15,10 +15,18 @@ from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
-from privsample.distributions.exact.records import exact_sum, integer_grid, integer_sums, record_grid
+from privsample.distributions.exact.records import (
+    exact_sum,
+    integer_grid,
+    integer_sums,
+    record_grid,
+    rounded_bounds,
+)
 from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.sizes import BoundTotals, SizedStatistic
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
@@ -138,6 +146,36 @@ class Model(Memo, ABC):
     def record_sensitivity(self) -> RecordSensitivity:
         """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
         return scalar_sensitivity(self.domain.high - self.domain.low, integer_valued=self.domain.integer_valued)
+
+    def sized_statistic(self, grid: Grid | None = None) -> SizedStatistic:
+        """The statistic together with the number of records, for releases where that number is private.
+
+        By default, the totals of the distances of the records to both bounds, if the statistic is the sum of the
+        records.
+
+        Parameters
+        ----------
+        grid : Grid, optional
+            The grid to which records are rounded; None if they are not rounded.
+
+        Returns
+        -------
+        SizedStatistic
+            The map from statistic and number of records to what is released, and what one record adds to it.
+
+        Raises
+        ------
+        TypeError
+            If the model has another statistic, and does not define this method.
+        """
+        if type(self).statistic is not Model.statistic or self.empty.ndim:
+            raise TypeError(
+                f"n must be given for {type(self).__name__}: the model does not define sized_statistic, which states "
+                "what one record adds to its statistic"
+            )
+        low, high = rounded_bounds(self.domain, grid)
+        labels = (repr(float(self.domain.low)).removesuffix(".0"), repr(float(self.domain.high)).removesuffix(".0"))
+        return BoundTotals(low=low, high=high, labels=labels, integer_valued=self.domain.integer_valued)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.
@@ -367,6 +405,30 @@ class Model(Memo, ABC):
         del statistic, n, data_weight, prior_weight
         raise TypeError(f"{type(self).__name__} does not define exact_posterior, which exact draws need")
 
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior | None:
+        """The posteriors of many groups of records at once.
+
+        Parameters
+        ----------
+        statistics : array of shape (groups, ...)
+            The statistic of each group.
+        sizes : array of shape (groups,)
+            The number of records of each group.
+        data_weight : float, default 1
+            Power r of the likelihood (power posterior), in (0, 1].
+        prior_weight : float, default 1
+            Factor w of the natural parameters of the prior, finite and >= 1.
+
+        Returns
+        -------
+        GroupedPosterior or None
+            The posteriors; None, the default, if they are computed one by one.
+        """
+        del statistics, sizes, data_weight, prior_weight
+        return None
+
     @property
     def has_exact_posterior(self) -> bool:
         """True if the model defines `exact_posterior`, and the statistic is known exactly.
@@ -463,6 +525,64 @@ class Model(Memo, ABC):
         """
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs MCMC: use .mcmc()")
+
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: "Noise", observed: FloatArray) -> "NoiseAware":
+        """The posteriors of many groups given noisy observations of their statistics.
+
+        By default, `noise_aware` is called once for each distinct pair of a number of records and observations.
+
+        Parameters
+        ----------
+        sizes : array of int, shape (groups,)
+            Numbers of records.
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, groups, ...)
+            Noisy copies of the statistics with independent noise.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distributions, a `GroupPosteriors`, and a description of how exact they are.
+
+        Raises
+        ------
+        TypeError
+            If `noise_aware` is not defined: the posterior is available by MCMC only.
+        """
+        from privsample.distributions.models.noise_aware import noise_aware_of_each
+
+        return noise_aware_of_each(lambda n, seen: self.noise_aware(n, noise, seen), sizes, observed)
+
+    def sized_noise_aware(self, noise: "Noise", observed: FloatArray, grid: Grid | None = None) -> "NoiseAware":
+        """The posterior given noisy observations of `sized_statistic`, where the number of records is private.
+
+        The prior of the number of records is uniform on 0, 1, 2, ..., improper, and independent of the parameter.
+
+        Parameters
+        ----------
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, ...)
+            Noisy copies of the statistic with independent noise.
+        grid : Grid, optional
+            The grid to which records were rounded; None if they were not rounded.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distribution, and a description of how exact it is.
+
+        Raises
+        ------
+        TypeError
+            By default: no such posterior is known.
+        """
+        del noise, observed, grid
+        raise TypeError(
+            f"the noise-aware posterior of {type(self).__name__} is not known for a private number of records: use "
+            ".posterior(), which ignores the noise, or a public n"
+        )
 
     # Simulated records
 

@@ -6,17 +6,22 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalBeta
 from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.grouped_counts import noisy_proportions
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
+from privsample.distributions.models.noisy_pair import noisy_pair_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShifts
 
@@ -79,6 +84,13 @@ class BetaBernoulli(Model):
         s = float(statistic)
         return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
 
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Beta distributions."""
+        r, w = data_weight, prior_weight
+        return GroupedPosterior(Beta, (w * self.alpha + r * statistics, w * self.beta + r * (sizes - statistics)))
+
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> RationalBeta:
@@ -93,12 +105,27 @@ class BetaBernoulli(Model):
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """The posterior as a mixture over the hidden count. Raises TypeError for fractional records."""
+        self._check_likelihood()
+        return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
+
+    def noise_aware_groups(self, sizes: NDArray[np.int64], noise: Noise, observed: FloatArray) -> NoiseAware:
+        """The posteriors of many groups, computed in tables. Raises TypeError for fractional records."""
+        self._check_likelihood()
+        return NoiseAware(*noisy_proportions(self.alpha, self.beta, sizes, noise, observed))
+
+    def sized_noise_aware(self, noise: Noise, observed: FloatArray, grid: Grid | None = None) -> NoiseAware:
+        """The posterior given noisy numbers of zeros and of ones. Raises TypeError for fractional records."""
+        del grid
+        self._check_likelihood()
+        return noisy_pair_posterior(self.alpha, self.beta, noise, observed[..., 0], observed[..., 1])
+
+    def _check_likelihood(self) -> None:
+        """Raise TypeError for fractional records."""
         if self.fractional:
             raise TypeError(
                 "fractional records have no likelihood, so there is no noise-aware posterior: use .posterior(), which "
                 "ignores the noise"
             )
-        return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Simulate zeros and ones."""

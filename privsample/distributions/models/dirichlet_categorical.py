@@ -17,10 +17,13 @@ from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
 from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
+from privsample.distributions.models.noisy_pair import noisy_pair_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.sizes import CodeCounts
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import BetaShift, BetaShifts, Shift
 from privsample.distributions.record_sensitivity import ONE_HOT, RecordSensitivity
@@ -96,6 +99,11 @@ class DirichletCategorical(Model):
         """One count decreases by 1 and another increases by 1."""
         return ONE_HOT
 
+    def sized_statistic(self, grid: Grid | None = None) -> CodeCounts:
+        """The counts of all categories, whose sum is the number of records."""
+        del grid
+        return CodeCounts(codes=len(self.alpha), axis=self.axis_name, labels=self.names)
+
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """The Euclidean projection onto the nonnegative vectors that sum to n."""
         with np.errstate(over="ignore"):  # beside very large entries n is lost to rounding: only differences matter
@@ -125,6 +133,14 @@ class DirichletCategorical(Model):
         del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
 
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Dirichlet distributions."""
+        r, w = data_weight, prior_weight
+        del sizes  # they are the sums of the counts
+        return GroupedPosterior(Dirichlet, (w * np.array(self.alpha) + r * statistics,))
+
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> RationalDirichlet:
@@ -146,6 +162,15 @@ class DirichletCategorical(Model):
         first, second = self.alpha
         distribution, method = noisy_count_posterior(first, second, n, noise, seen)
         return NoiseAware(TwoCategoryDistribution(share=distribution), method)
+
+    def sized_noise_aware(self, noise: Noise, observed: FloatArray, grid: Grid | None = None) -> NoiseAware:
+        """The posterior of two categories, given their noisy counts. Raises TypeError for more."""
+        del grid
+        if len(self.alpha) > 2:
+            raise TypeError(f"the noise-aware posterior of {len(self.alpha)} categories needs MCMC: use .mcmc()")
+        first, second = self.alpha
+        found = noisy_pair_posterior(first, second, noise, observed[..., 1], observed[..., 0])
+        return NoiseAware(TwoCategoryDistribution(share=found.distribution), found.method)
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Simulate codes of categories."""

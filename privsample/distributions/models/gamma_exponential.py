@@ -19,6 +19,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.posterior_shifts import GammaRateShift
 
 
@@ -76,6 +77,13 @@ class GammaExponential(Model):
         """The posterior Gamma(w shape + r n, w rate + r s) for the sum s, data weight r and prior weight w."""
         rate = prior_weight * self.rate + data_weight * float(statistic)
         return Gamma(shape=prior_weight * self.shape + data_weight * n, rate=rate)
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Gamma distributions."""
+        r, w = data_weight, prior_weight
+        return GroupedPosterior(Gamma, (w * self.shape + r * sizes, w * self.rate + r * statistics))
 
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0

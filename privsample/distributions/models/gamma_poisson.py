@@ -19,6 +19,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import GammaShapeShift
 
@@ -76,6 +77,13 @@ class GammaPoisson(Model):
         """The posterior Gamma(w shape + r s, w rate + r n) for the sum s, data weight r and prior weight w."""
         shape = prior_weight * self.shape + data_weight * float(statistic)
         return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: Gamma distributions."""
+        r, w = data_weight, prior_weight
+        return GroupedPosterior(Gamma, (w * self.shape + r * statistics, w * self.rate + r * sizes))
 
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0

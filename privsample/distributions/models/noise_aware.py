@@ -13,12 +13,17 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample.distributions.clipping.posterior import clipped_posterior
 from privsample.distributions.clipping.records import ClippedRecord
+from privsample.distributions.models.grouped import Sizes, shared_posteriors
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 LOST = 1e-13  # posterior mass that may lie outside the range of counts
 LARGEST = 1 << 24  # largest number of values of the hidden count
+TOO_MANY = (
+    f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or .mcmc(), "
+    "which uses a normal approximation"
+)
 
 
 class NoiseAware(NamedTuple):
@@ -26,6 +31,21 @@ class NoiseAware(NamedTuple):
 
     distribution: PosteriorDistribution
     method: str
+
+
+def noise_aware_of_each(
+    find: Callable[[int, FloatArray], NoiseAware], sizes: Sizes, observed: FloatArray
+) -> NoiseAware:
+    """The posteriors of many groups by that of one group; parameters as for `shared_posteriors`."""
+    methods: list[str] = []
+
+    def posterior(n: int, seen: FloatArray) -> PosteriorDistribution:
+        found = find(n, seen)
+        methods.append(found.method)
+        return found.distribution
+
+    distribution = shared_posteriors(posterior, sizes, observed)
+    return NoiseAware(distribution, f"each group by itself; {methods[0]}")
 
 
 class HiddenCounts(NamedTuple):
@@ -60,10 +80,7 @@ def hidden_counts(
     while True:
         low, high = max(np.floor(centre[0] - reach), 0.0), min(np.ceil(centre[1] + reach), most)
         if not high - low < LARGEST:
-            raise ValueError(
-                f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or "
-                ".mcmc(), which uses a normal approximation"
-            )
+            raise ValueError(TOO_MANY)
         values = np.arange(low, high + 1)
         start = log_mass(low)
         log_weights = start + np.concatenate([[0.0], np.cumsum(steps(values[:-1]))])

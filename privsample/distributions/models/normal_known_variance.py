@@ -19,6 +19,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.posterior_shifts import NormalShift
 
@@ -89,6 +90,15 @@ class NormalKnownVariance(Model):
         own, theirs = prior_weight / self.variance, data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
+
+    def grouped_posterior(
+        self, statistics: FloatArray, sizes: FloatArray, *, data_weight: float = 1.0, prior_weight: float = 1.0
+    ) -> GroupedPosterior:
+        """The posteriors of many groups: normal distributions."""
+        r, w = data_weight, prior_weight
+        own, theirs = w / self.variance, r / self.noise_variance
+        precisions = own + theirs * sizes
+        return GroupedPosterior(Normal, ((own * self.mean + theirs * statistics) / precisions, precisions**-0.5))
 
     def exact_posterior(
         self, statistic: ExactStatistic, n: int, *, data_weight: float = 1.0, prior_weight: float = 1.0

@@ -6,7 +6,7 @@ from dataclasses import field
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, finite, listed, positive
+from privsample._checks import FloatArray, finite, inner_probability, listed, positive
 from privsample._value import frozen_value, set_fields
 
 
@@ -14,6 +14,7 @@ class PosteriorDistribution(ABC):
     """The distribution of one parameter, which is a number or a vector of public length."""
 
     __slots__ = ()
+    group_axes = 0  # leading axes of the mean that number groups
 
     @property
     @abstractmethod
@@ -71,6 +72,31 @@ class PosteriorDistribution(ABC):
         array
             Quantiles, of the shape of `q`.
         """
+
+    def interval(self, probability: float = 0.9) -> FloatArray:
+        """Equal-tailed credible interval of a number.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            Probability between the ends, in (0, 1).
+
+        Returns
+        -------
+        array of shape (2,) or (2, groups)
+            The ends: `low, high = posterior.interval()`.
+
+        Raises
+        ------
+        TypeError
+            If the parameter is a vector: take the interval of its draws.
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        given = inner_probability(probability)
+        if self.mean.ndim > self.group_axes:
+            raise TypeError("the parameter is a vector, whose intervals follow from draws: use .draw(1000).interval()")
+        return self.quantile(np.array([(1.0 - given) / 2, (1.0 + given) / 2]))
 
     @abstractmethod
     def relative_entropy(self, other: "PosteriorDistribution") -> float:

@@ -77,13 +77,13 @@ class TabulatedDistribution(Memo, PosteriorDistribution):
     @property
     def mean(self) -> FloatArray:
         """The mean, by Chebyshev quadrature."""
-        return np.asarray(self._expectation(lambda x: x))
+        return np.asarray(self.expectation(lambda x: x))
 
     @property
     def variance(self) -> FloatArray:
         """The variance, by Chebyshev quadrature."""
         middle = float(self.mean)
-        return np.asarray(self._expectation(lambda x: (x - middle) ** 2))
+        return np.asarray(self.expectation(lambda x: (x - middle) ** 2))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws by inversion of the distribution function, shape (size,)."""
@@ -158,7 +158,8 @@ class TabulatedDistribution(Memo, PosteriorDistribution):
         own = chebyshev.chebval(local, self._masses[:, panel], tensor=False)
         return np.clip(self._before[panel] + own, 0.0, 1.0)
 
-    def _expectation(self, function: Callable[[FloatArray], FloatArray]) -> float:
+    def expectation(self, function: Callable[[FloatArray], FloatArray]) -> float:
+        """The expectation of a smooth function of the number, by Chebyshev quadrature."""
         half, middle = np.diff(self.edges)[:, None] / 2, (self.edges[:-1, None] + self.edges[1:, None]) / 2
         u = middle + half * _FINE_NODES
         values = function(np.exp(u) if self.positive else u) * np.exp(self.log_values @ _FINE_VALUES.T) * half

@@ -30,7 +30,7 @@ from privsample.interop.pymc_distributions.checks import (
     known_dims,
 )
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, tensor_of
-from privsample.interop.pymc_distributions.releases import registered, released
+from privsample.interop.pymc_distributions.releases import Released, registered, released
 
 LIMIT = "central limit: the statistic of the records is taken to be normal"
 LATENT = f"{LIMIT}, given the latent variances of the Laplace noise"
@@ -139,6 +139,7 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
     rv_type: ClassVar[Any]
     models: ClassVar[tuple[type, ...]] = ()
     separate_copies: ClassVar[bool] = False  # whether several noisy copies stay separate; they are averaged otherwise
+    takes_private_totals: ClassVar[bool] = False  # whether it observes releases of a private number of records
 
     @classmethod
     def with_lengths(cls, tensors: dict[str, Any], observed: Any) -> dict[str, Any]:
@@ -307,6 +308,11 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
         dims = known_dims(model, dims)
         given, chosen = dict(parameters), {what: at for what, at in (options or {}).items() if at is not None}
         found = released(cls, observed, model, dims)
+        if found is not None and found.is_private:
+            if given.pop("n") is not None:
+                raise ValueError("n must be left out: the number of records of the release is private")
+            given, noise, noise_scale = registered(name, found, given, noise, noise_scale, dims)
+            return cls.add_private_total(name, found, given, noise, noise_scale, dims=dims, **chosen, **kwargs)
         if found is not None:
             given, noise, noise_scale = registered(name, found, given, noise, noise_scale, dims)
             observed = found.data(name, dims)
@@ -326,6 +332,48 @@ class NoisyDistribution(Continuous):  # type: ignore[misc]
             chosen["latent"] = cls._with_latent(name, tensors, tensor, chosen, observed=observed, dims=dims, **kwargs)
         arguments = {"noise": tensor.family, "noise_scale": tensor.scale, **chosen, **kwargs}
         return super().__new__(cls, name, observed=observed, dims=dims, **tensors, **arguments)
+
+    @classmethod
+    def add_private_total(
+        cls,
+        name: str,
+        found: Released,
+        parameters: Mapping[str, Any],
+        noise: Any,
+        noise_scale: Any,
+        *,
+        dims: tuple[str, ...] | None,
+        **options: Any,
+    ) -> Any:
+        """Add the variable of releases whose numbers of records are private.
+
+        Parameters
+        ----------
+        name : str
+            Name of the variable.
+        found : Released
+            What the releases hold.
+        parameters : mapping of str to tensor
+            The parameters by name, without n.
+        noise, noise_scale
+            The family of the noise, and its scales.
+        dims : tuple of str, optional
+            As for the class.
+        **options
+            Further arguments of `dist` and of PyMC's distributions.
+
+        Returns
+        -------
+        PyMC variable
+            The variable of the model.
+
+        Raises
+        ------
+        TypeError
+            By default: the distribution does not observe such releases.
+        """
+        del found, parameters, noise, noise_scale, dims, options
+        raise TypeError(f"{cls.__name__} needs a public number of records, but that of {name} is private")
 
     @classmethod
     def _with_latent(

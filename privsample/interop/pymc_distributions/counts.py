@@ -1,8 +1,10 @@
 """Noisy counts: a binomial or Poisson count of records, plus noise. The hidden count is summed out."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
@@ -11,6 +13,7 @@ from privsample.interop.pymc_distributions import windows
 from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import check_copies, nonnegative, probability, whole
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
+from privsample.interop.pymc_distributions.releases import Released
 
 SUMMED = f"exact: the hidden count is summed out, over a window that loses at most {windows.MASS_OUTSIDE:g}"
 
@@ -139,7 +142,9 @@ class NoisyCount(_CountDistribution):
     name : str
         Name of the variable.
     n : int, tensor or array of int
-        Public number of records of each count, >= 1. Left out where `observed` is a release.
+        Public number of records of each count, >= 1. Left out where `observed` is a release. If the number of records
+        of the releases is private, it is an unknown of the model: its prior is Poisson with the mean
+        `{name}_records`, a latent variable with a flat prior, so that it is uniform on 0, 1, 2, ....
     p : tensor or float
         Probability of a record to be counted, in [0, 1].
     noise : Noise, sequence of Noise or str
@@ -152,9 +157,10 @@ class NoisyCount(_CountDistribution):
     exact : bool, optional
         True to sum the hidden count out, False for the central limit. None chooses by the cost.
     observed : array, data or release, optional
-        The noisy counts; a release of `BetaBernoulli`; or a sequence of releases, or a mapping from the coords of the
-        first of `dims` to releases. The numbers of a release become data of the model: `{name}_released`, `{name}_n`,
-        `{name}_noise_scale`, `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
+        The noisy counts; a release of `BetaBernoulli`, for one group or for all groups that `ps.by` names; or a
+        sequence of releases. Groups are matched with the coords of the first of `dims`, as are the keys of a mapping.
+        The numbers of a release become data of the model: `{name}_released`, `{name}_n`, `{name}_noise_scale`,
+        `{name}_epsilon` and `{name}_delta`. `pm.set_data` replaces them by those of another.
     dims : str or tuple of str, optional
         Names of the dimensions of the groups, with coords in the model.
     **kwargs
@@ -172,6 +178,9 @@ class NoisyCount(_CountDistribution):
     Bernstein and Sheldon 2018 (central limit); Loader 2000 (binomial probabilities without cancellation). Kind: exact,
     up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, or n is 2^53
     or more, the central limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+
+    With many groups, sample a model whose data are constants, `pymc.model.transform.optimization.freeze_dims_and_data`:
+    the terms that do not depend on p are then computed once. See docs/guides/groups.md.
 
     Examples
     --------
@@ -192,6 +201,7 @@ class NoisyCount(_CountDistribution):
     rv_op = NoisyCountRV.rv_op
     copies_type = NoisyCountCopiesRV
     models = (BetaBernoulli,)
+    takes_private_totals = True
 
     def __new__(
         cls,
@@ -218,6 +228,26 @@ class NoisyCount(_CountDistribution):
             options={"copies": copies, "exact": exact},
             **kwargs,
         )
+
+    @classmethod
+    def add_private_total(
+        cls,
+        name: str,
+        found: Released,
+        parameters: Mapping[str, Any],
+        noise: Any,
+        noise_scale: Any,
+        *,
+        dims: tuple[str, ...] | None,
+        **options: Any,
+    ) -> Any:
+        """Add noisy numbers of zeros and of ones, whose total is unknown: see `private_total`."""
+        if parameters["p"] is None:
+            raise TypeError("p must be given: it is a parameter of your model, which no release holds")
+        p = tensor_of("p", parameters["p"])
+        probability("p", p)
+        shares = pt.stack([1 - p, p], axis=-1)
+        return private_total(name, found, shares, noise, noise_scale, dims=dims, **options)
 
     @classmethod
     def dist(
@@ -261,6 +291,41 @@ class NoisyCount(_CountDistribution):
         known = present_value(n)
         most = np.nan if known is None else float(known.max())
         return cls._variable([n, p], noise_tensor(noise, noise_scale), copies, exact, most, kwargs)
+
+
+def private_total(
+    name: str,
+    found: Released,
+    shares: Any,
+    noise: Any,
+    noise_scale: Any,
+    *,
+    dims: tuple[str, ...] | None,
+    exact: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Add noisy counts of records of which each is of one kind with these shares (..., kinds), of unknown total.
+
+    A uniform prior of the total on 0, 1, 2, ... is a Poisson distribution with a uniform mean, the latent variable
+    `{name}_records`, under which the counts are independent Poisson variables. docs/notes/statistics.md.
+    """
+    groups = dims[:1] if found.grouped and dims is not None else None
+    kinds = found.values if found.copies == 1 else found.values.mean(axis=-2)
+    start = np.maximum(kinds.sum(axis=-1), 1.0)
+    mean = pm.HalfFlat(f"{name}_records", shape=start.shape, initval=start, dims=groups)
+    if found.copies > 1:  # a count with its copies along the last axis
+        found, kwargs = found._replace(values=np.swapaxes(found.values, -1, -2)), {**kwargs, "copies": found.copies}
+    scale = noise_scale[..., None] if found.grouped and noise_scale.ndim == 1 else noise_scale
+    return NoisyPoisson(
+        name,
+        mean[..., None] * shares,
+        noise=noise,
+        noise_scale=scale,
+        exact=exact,
+        observed=found.data(name, dims),
+        dims=dims if dims is not None and len(dims) == found.values.ndim else None,
+        **kwargs,
+    )
 
 
 class NoisyPoisson(_CountDistribution):

@@ -1,5 +1,6 @@
 """Noisy counts of categories: multinomial counts plus noise on each. The hidden counts are summed out if affordable."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from privsample.interop.pymc_distributions import noise as noises
 from privsample.interop.pymc_distributions import windows
 from privsample.interop.pymc_distributions.base import LATENT, LIMIT, GivenLatent, NoisyDistribution, NoisyRV
 from privsample.interop.pymc_distributions.checks import check_copies, probability, shares, whole
+from privsample.interop.pymc_distributions.counts import private_total
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
+from privsample.interop.pymc_distributions.releases import Released
 
 MAX_TERMS = 1 << 14  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
@@ -184,7 +187,8 @@ class NoisyMultinomial(NoisyDistribution):
     name : str
         Name of the variable.
     n : int, tensor or array of int
-        Public number of records, >= 1. Left out where `observed` is a release.
+        Public number of records, >= 1. Left out where `observed` is a release. If the number of records of the releases
+        is private, it is an unknown of the model, as for `NoisyCount`.
     p : tensor of shape (..., K)
         Probabilities of the categories, which add up to 1; K >= 2 must be known when the model is built. A function of
         a variable with `dims`, such as its softmax, does not know K: use `pytensor.tensor.specify_shape(p, (K,))`.
@@ -238,6 +242,7 @@ class NoisyMultinomial(NoisyDistribution):
     rv_type = NoisyMultinomialRV
     rv_op = NoisyMultinomialRV.rv_op
     models = (DirichletCategorical,)
+    takes_private_totals = True
     separate_copies = True
 
     def __new__(
@@ -265,6 +270,26 @@ class NoisyMultinomial(NoisyDistribution):
             options={"copies": copies, "exact": exact},
             **kwargs,
         )
+
+    @classmethod
+    def add_private_total(
+        cls,
+        name: str,
+        found: Released,
+        parameters: Mapping[str, Any],
+        noise: Any,
+        noise_scale: Any,
+        *,
+        dims: tuple[str, ...] | None,
+        **options: Any,
+    ) -> Any:
+        """Add noisy counts of categories, whose total is unknown: see `private_total`."""
+        if parameters["p"] is None:
+            raise TypeError("p must be given: it is a parameter of your model, which no release holds")
+        p = tensor_of("p", parameters["p"])
+        probability("p", p)
+        shares("p", p)
+        return private_total(name, found, p, noise, noise_scale, dims=dims, **options)
 
     @classmethod
     def with_lengths(cls, tensors: dict[str, Any], observed: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Releases as observed values: what a noisy statistic takes from one release, or from one for each group."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,15 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import GaussianNoise, Noise
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 
+_SHOWN = 10  # keys in a message
 _FIELDS = ("model", "n", "noise", "observed")
 
 
 class Released(NamedTuple):
-    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group."""
+    """What the releases hold: `values` of one release, or stacked along a first axis, one for each group.
+
+    n is NaN where the number of records is private, and part of the values.
+    """
 
     values: FloatArray
     n: Any
@@ -23,6 +27,23 @@ class Released(NamedTuple):
     constants: dict[str, FloatArray]
     account: dict[str, FloatArray]
     grouped: bool
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the numbers of records are private."""
+        return bool(np.isnan(self.n).any())
+
+    def in_order(self, places: list[int]) -> "Released":
+        """The groups at these places, in this order."""
+        scales = self.noise.known
+        assert scales is not None
+        return self._replace(
+            values=self.values[places],
+            n=self.n[places],
+            noise=noise_tensor(self.noise.family, scales[places]),
+            constants={what: at[places] for what, at in self.constants.items()},
+            account={what: at[places] for what, at in self.account.items()},
+        )
 
     def data(self, name: str, dims: tuple[str, ...] | None) -> Any:
         """Register the released values in the open model, and return them as data."""
@@ -42,25 +63,29 @@ def view(release: Any) -> Any:
         )
     if all(hasattr(release, field) for field in _FIELDS):
         return release
-    mechanism = release.mechanism
+    mechanism, groups, sizes = release.mechanism, None, None
+    if hasattr(mechanism, "keys"):  # a mechanism for all groups
+        mechanism, groups, sizes = mechanism.base, tuple(map(str, mechanism.keys)), mechanism.sizes
     if not all(hasattr(mechanism, field) for field in ("model", "n", "distribution")):
         raise TypeError(
             f"the release is of {type(mechanism).__name__}, and its statistic has no distribution here: give a release "
             "of NoisyStatistics, or its numbers with n and noise"
         )
     observed = next(iter(release.draws.values()))
-    return _Release(mechanism.model, mechanism.n, mechanism.distribution, observed, release.account, release.delta)
+    n, noise = mechanism.n if sizes is None else np.array(sizes), mechanism.distribution
+    return _Release(mechanism.model, n, noise, observed, release.account, release.delta, groups)
 
 
 class _Release(NamedTuple):
     """A release of NoisyStatistics as PrivateStatistics shows it."""
 
     model: Any
-    n: int
+    n: Any
     noise: Noise
     observed: FloatArray
     account: Any
     delta: float
+    groups: tuple[str, ...] | None
 
 
 def is_release(given: Any) -> bool:
@@ -74,7 +99,10 @@ def released(cls: Any, observed: Any, model: Any, dims: tuple[str, ...] | None) 
     Raises TypeError for a release of another model, and ValueError for releases that do not fit each other or dims.
     """
     if is_release(observed):
-        return _one(cls, view(observed))
+        shown = view(observed)
+        found = _one(cls, shown)
+        groups = getattr(shown, "groups", None)
+        return found if groups is None else found.in_order(_places(groups, model, dims))
     if isinstance(observed, Mapping):
         observed = _in_order(observed, model, dims)
     elif not (isinstance(observed, Sequence) and any(map(is_release, observed))):
@@ -87,6 +115,8 @@ def released(cls: Any, observed: Any, model: Any, dims: tuple[str, ...] | None) 
         raise ValueError(f"all releases of one variable must hold the same number of copies, got {sorted(copies)}")
     if len(shapes := {one.values.shape for one in each}) > 1:
         raise ValueError(f"all releases of one variable must have the same shape, got {sorted(shapes)}")
+    if len({one.is_private for one in each}) > 1:
+        raise ValueError("all releases of one variable must have a public n, or all a private number of records")
     core = cls.rv_type.ndims_params[-1]
     scales = np.array([one.noise.largest for one in each]).reshape(-1, *[1] * core)
     return Released(
@@ -109,10 +139,27 @@ def _in_order(observed: Mapping[Any, Any], model: Any, dims: tuple[str, ...] | N
     if dims is None or model.coords.get(dims[0]) is None:
         raise ValueError("a mapping of releases needs dims with coords, to which its keys belong")
     labels = list(model.coords[dims[0]])
-    if set(labels) != set(observed) or not labels:
-        wrong = sorted(map(str, set(labels) ^ set(observed)))
-        raise ValueError(f"the keys of observed must be the coords of dim {dims[0]!r}; these are in one only: {wrong}")
+    _check_labels(labels, observed, dims[0])
     return [observed[label] for label in labels]
+
+
+def _places(groups: tuple[str, ...], model: Any, dims: tuple[str, ...] | None) -> list[int]:
+    """Return the places of the groups in the order of the coords of the first of dims, if it has coords."""
+    if dims is None or model.coords.get(dims[0]) is None:
+        return list(range(len(groups)))
+    labels, place = list(map(str, model.coords[dims[0]])), {key: k for k, key in enumerate(groups)}
+    _check_labels(labels, place, dims[0])
+    return [place[label] for label in labels]
+
+
+def _check_labels(labels: list[Any], keys: Collection[Any], dim: str) -> None:
+    """Raise ValueError if the coords of a dim are not the keys of what is observed."""
+    if set(labels) != set(keys) or not labels:
+        wrong = sorted(map(str, set(labels) ^ set(keys)))
+        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise ValueError(
+            f"the keys of observed must be the coords of dim {dim!r}; these are in one only: {wrong[:_SHOWN]}{more}"
+        )
 
 
 def _one(cls: Any, release: Any) -> Released:
@@ -122,14 +169,26 @@ def _one(cls: Any, release: Any) -> Released:
             raise TypeError(f"{cls.__name__} observes numbers, got a release of {type(release.model).__name__}")
         expected = " or ".join(each.__name__ for each in cls.models)
         raise TypeError(f"{cls.__name__} observes releases of {expected}, got one of {type(release.model).__name__}")
-    return one_release(release, separate=cls.separate_copies, constants=cls.model_constants(release.model))
+    if release.n is None and not cls.takes_private_totals:
+        raise TypeError(
+            f"{cls.__name__} needs a public number of records, but that of the release is private: use "
+            "PrivateStatistics.posterior, which ignores the noise"
+        )
+    separate, core = cls.separate_copies or release.n is None, cls.rv_type.ndims_params[-1]
+    return one_release(release, separate=separate, constants=cls.model_constants(release.model), core=core)
 
 
-def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -> Released:
-    """Return what one release holds; several copies stay separate, or are averaged where the noise is normal."""
+def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any], core: int = 0) -> Released:
+    """Return what one release holds; several copies stay separate, or are averaged where the noise is normal.
+
+    `core` is the number of axes of the noise scale of one group.
+    """
     if getattr(release.model, "fractional", False):
         raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
-    values, one = np.asarray(release.observed, dtype=np.float64), np.shape(release.model.empty)
+    groups = getattr(release, "groups", None)
+    batch = () if groups is None else (len(groups),)
+    own = np.shape(release.model.empty) if release.n is not None else release.model.sized_statistic().shape
+    values, one = np.asarray(release.observed, dtype=np.float64), (*batch, *own)
     if values.ndim != 1 + len(one) or values.shape[1:] != one or not len(values):
         raise ValueError(f"observed must be of shape (copies, *{one}), got {values.shape}")
     noise, copies = release.noise, len(values)
@@ -138,14 +197,23 @@ def one_release(release: Any, *, separate: bool, constants: Mapping[str, Any]) -
             raise ValueError(f"the release must hold one copy where its noise is {noise.name}, got {copies}")
         noise, copies = GaussianNoise(noise_std=(noise.variance / copies) ** 0.5), 1
         values = values.mean(axis=0, keepdims=True)
+    values = np.moveaxis(values, 0, len(batch)) if copies > 1 else values[0]
+
+    def of_each(number: Any) -> FloatArray:
+        """A number or array that all groups share, once for each group."""
+        array = np.asarray(number, np.float64)
+        return np.broadcast_to(array, (*batch, *array.shape))
+
     return Released(
-        values=values if copies > 1 else values[0],
-        n=np.asarray(release.n),
-        noise=noise_tensor(noise),
+        values=values,
+        n=of_each(np.nan) if release.n is None else np.asarray(release.n),
+        noise=noise_tensor(noise)
+        if groups is None
+        else noise_tensor(noise.name, of_each(np.reshape(noise.scale_parameter, [1] * core))),
         copies=copies,
-        constants={what: np.asarray(at, np.float64) for what, at in constants.items()},
-        account=_cost(release),
-        grouped=False,
+        constants={what: of_each(at) for what, at in constants.items()},
+        account={what: of_each(at) for what, at in _cost(release).items()},
+        grouped=groups is not None,
     )
 
 

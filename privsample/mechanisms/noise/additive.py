@@ -54,6 +54,17 @@ class AdditiveNoise(ExactNoise):
     def _released_name(self) -> str:
         return "statistic"
 
+    @property
+    def _unit(self) -> float:
+        raise TypeError(self._why_no_tally)
+
+    @property
+    def _why_no_tally(self) -> str:
+        return (
+            f"{type(self).__name__} has no tallies: it takes a statistic of all data; for a sum of records use "
+            "GaussianSum, LaplaceSum or ClippedSum"
+        )
+
     def _exact_grid(self) -> Grid:
         return Grid(pitch=self.grid or default_pitch(self._noise_distribution.scale_parameter))
 

@@ -3,16 +3,19 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import points
+from privsample.distributions.exact.records import grid_indices, points
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.base import Draws, Mechanism
 
 _LARGEST = 2**61  # indices whose sums fit in 64 bits
 
@@ -27,6 +30,12 @@ class ExactNoise(Mechanism):
     __slots__ = ()
     exact: bool
     grid: float | None
+    draws: int
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        """The shape of one noisy copy of the statistic."""
+        return ()
 
     @abstractmethod
     def _exact_grid(self) -> Grid | None:
@@ -47,6 +56,39 @@ class ExactNoise(Mechanism):
                 f"grid must be None with exact=False: only exact draws are rounded to a grid, got {self.grid!r}"
             )
         set_fields(self, grid=Grid(pitch=self.grid).pitch)
+
+    @property
+    def _integer_statistic(self) -> bool:
+        """Whether the statistic is integer-valued, so that the integers of a tally are the statistic itself."""
+        return False
+
+    @property
+    def _unit(self) -> float:
+        """The distance of two integers of a tally, in the unit of the statistic. Raises TypeError if not `exact`."""
+        if self.pitch is None:
+            raise TypeError(self._why_no_tally)
+        return 1.0 if self._integer_statistic else self.pitch
+
+    def _check_size(self, count: int) -> None:
+        """Check the number of records, if it is public. Raises SchemaError."""
+
+    @property
+    def _tally_width(self) -> int:
+        return prod(self._statistic_shape)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> tuple[Fraction, ...]:
+        unit = Fraction(self._unit)
+        self._check_size(count)
+        return tuple(each * unit for each in sums)
+
+    def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        del counts  # the noise does not depend on them
+        unit, noise = self._unit, self._noise_distribution
+        assert self.pitch is not None
+        assert noise is not None
+        steps = int(unit / self.pitch)
+        noisy = noisy_groups(sums, steps, self.draws, noise, Grid(pitch=self.pitch), rng)
+        return {self._released_name: noisy.reshape(*noisy.shape[:2], *self._statistic_shape)}
 
     @cached
     def pitch(self) -> float | None:
@@ -69,15 +111,26 @@ def noisy_points(
 ) -> FloatArray:
     """An exact statistic plus independent exact noise on each number, on the grid, as doubles.
 
-    shape: that of the result; its last axes are the statistic, in one row. The sum of an index of the statistic and of
-    the noise is exact, and converting it to the nearest double is post-processing.
+    shape: that of the result; its last axes are the statistic, in one row.
     """
-    pitch = Fraction(grid.pitch)
-    indices = [number / pitch for number in statistic]
-    assert all(index.denominator == 1 for index in indices)
-    whole = [index.numerator for index in indices]
-    drawn = noise.sample_indices(grid, (int(np.prod(shape)) // max(len(whole), 1), len(whole)), rng)
-    fits = drawn.dtype != object and int(np.abs(drawn).max(initial=0)) < _LARGEST
-    narrow = fits and all(abs(index) < _LARGEST for index in whole)
-    own = np.array(whole, dtype=np.int64 if narrow else object)
-    return points(own + (drawn if narrow else drawn.astype(object)), grid).reshape(shape)
+    whole = np.array([grid_indices(statistic, grid.pitch)], dtype=object)
+    draws = int(np.prod(shape)) // max(whole.size, 1)
+    return noisy_groups(whole, 1, draws, noise, grid, rng).reshape(shape)
+
+
+def noisy_groups(
+    integers: NDArray[Any], steps: int, draws: int, noise: Noise, grid: Grid, rng: np.random.Generator
+) -> FloatArray:
+    """Integers of many groups, shape (groups, k), plus independent exact noise, as doubles, shape (draws, groups, k).
+
+    steps: the distance of two integers in pitches of the grid. The sum of an index of the statistic and of the noise is
+    exact, and converting it to the nearest double is post-processing.
+    """
+    drawn = noise.sample_indices(grid, (draws, *integers.shape), rng)
+    narrow = (
+        drawn.dtype != object
+        and max(-int(drawn.min(initial=0)), int(drawn.max(initial=0))) < _LARGEST
+        and max(-int(integers.min(initial=0)), int(integers.max(initial=0))) * steps < _LARGEST
+    )
+    kind: Any = np.int64 if narrow else object
+    return points(integers.astype(kind) * steps + drawn.astype(kind, copy=False), grid)

@@ -9,7 +9,17 @@ from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, SumRecords, records_outside_group
+from privsample.mechanisms.neighbours import (
+    Dataset,
+    Draw,
+    Loss,
+    Neighbours,
+    SumRecords,
+    check_simulated,
+    copies,
+    describe_records,
+    records_outside_group,
+)
 
 
 def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
@@ -38,6 +48,23 @@ def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Data
 def describe_moved_statistic(shift: float) -> tuple[str, str]:
     """Descriptions of the two statistics."""
     return "a statistic of 0", f"a statistic of {shift:g}"
+
+
+def added_neighbours(
+    record: FloatArray, added: FloatArray, group: int, noise: Noise, account: Accountant, draw: Draw
+) -> tuple[Neighbours, ...]:
+    """A group of equal records, of which each adds `added` to the statistic, and no records."""
+    check_simulated(group)
+    return (
+        Neighbours(
+            account=account,
+            descriptions=(describe_records(group, record), "no records"),
+            datasets=(lambda: copies(record, group), lambda: copies(record, 0)),
+            draw=draw,
+            loss=shifted_loss(noise, group * added, 0 * added),
+            width=added.size,
+        ),
+    )
 
 
 def moment_neighbours(

@@ -1,22 +1,37 @@
 """A model's sufficient statistic, released once with noise, and inference from it without further privacy cost."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import prod
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, check_memory, generator, positive, positive_integer
+from privsample._checks import (
+    LARGEST_INTEGER,
+    FloatArray,
+    check_memory,
+    generator,
+    nonnegative_integer,
+    positive,
+    positive_integer,
+)
 from privsample._value import cached, frozen_value, set_fields
+from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import default_pitch
+from privsample.distributions.exact.rational import ExactStatistic
+from privsample.distributions.exact.records import default_pitch, grid_indices
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.grouped import shared_posteriors
 from privsample.distributions.models.moments import MomentModel
-from privsample.distributions.models.noise_aware import NoiseAware
+from privsample.distributions.models.noise_aware import NoiseAware, noise_aware_of_each
+from privsample.distributions.models.sizes import SizedStatistic
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_distribution
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.interop import pymc
@@ -27,11 +42,12 @@ from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, SumRecords
 from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
-from privsample.mechanisms.noise.neighbours import moment_neighbours, moment_records
+from privsample.mechanisms.noise.neighbours import added_neighbours, moment_neighbours, moment_records
 from privsample.mechanisms.posterior.column import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.tallies.rule import RecordRule, record_rule
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_RATIO = 1e150  # largest ratio of noise to difference whose square does not overflow
@@ -49,24 +65,31 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
 
 def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
-    reach = float(model.record_sensitivity.differences.max())
+    known = model.sized_statistic().sensitivity if fields["n"] is None else model.record_sensitivity
+    reach = float(known.differences.max())
     discrete = noise.startswith("discrete") if noise else model.record_sensitivity.integer_valued
     return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
 @frozen_value
 class NoisyStatistics(ExactNoise, ConjugateMechanism):
-    """A model's sufficient statistic of n records plus noise, `draws` times, under ReplaceOne(n).
+    """A model's sufficient statistic plus noise, `draws` times, under ReplaceOne(n) or, without n, under AddRemove.
 
     `release` takes the records in one column, and releases "statistic", shape (draws, ...). Wrap the release in
     PrivateStatistics to infer from it.
+
+    If the number of records is private (n=None), it is released with noise too, as part of the statistic: of codes, the
+    counts of all codes, shape (draws, K). Of a sum of records between two bounds, shape (draws, 2), the totals of the
+    distances of all records to the upper bound and to the lower bound; of zeros and ones, these are the numbers of
+    zeros and of ones. The two totals give the number of records and the sum.
 
     Parameters
     ----------
     model : Model
         The model, which defines the statistic, its sensitivity and the public rules for records.
-    n : int
-        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    n : int, optional
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError. None if the
+        number is private: neighbours then differ by one added or removed record.
     scale : float
         Scale of Laplace noise or standard deviation of Gaussian noise, finite and > 0, in the statistic's unit.
     noise : {"laplace", "gaussian", "discrete laplace", "discrete gaussian"}, optional
@@ -103,10 +126,18 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     ('discrete laplace', 0.5)
     >>> mechanism.release([0, 1, 1, 0])["statistic"].shape
     (1,)
+
+    If the number of records is private, the noisy numbers of zeros and of ones:
+
+    >>> mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), scale=2.0)
+    >>> mechanism.accountant.relation.change, round(float(mechanism.accountant.epsilon(0.0)), 6)
+    ('one record is added or removed', 0.5)
+    >>> mechanism.release([0, 1, 1, 0])["statistic"].shape
+    (1, 2)
     """
 
     model: Model
-    n: int
+    n: int | None = None  # type: ignore[assignment]
     scale: float
     noise: str | None = None
     draws: int = 1
@@ -127,9 +158,11 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
             self,
             noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.integer_valued else "laplace"),
         )
-        set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.scale_parameter)
-        self._check_draws()
+        if self.n is not None:
+            set_fields(self, n=positive_integer(n=self.n))
+        set_fields(self, scale=self.distribution.scale_parameter)
         self._check_exact()
+        self._check_draws()
         if self.grid is not None and self.pitch is None:
             raise ValueError(
                 f"grid must be None for a {type(self.model).__name__} model, whose statistic has no exact sum, got "
@@ -148,9 +181,22 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         """The distribution of the noise on each coordinate."""
         return self.distribution
 
+    @cached
+    def _sized(self) -> SizedStatistic | None:
+        """The statistic with the number of records if that is private, on the grid of the draws; otherwise None."""
+        grid = None if self.pitch is None else Grid(pitch=self.pitch)
+        return self.model.sized_statistic(grid) if self.n is None else None
+
     @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        if self._sized is not None:
+            return {self.parameter: (self._sized.axis,)}
         return {self.parameter: (self.model.axis_name,)} if self.model.records_are_codes else {}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        if self._sized is not None:
+            return {self._sized.axis: self._sized.labels} if self._sized.labels else {}
+        return ConjugateMechanism._coords(self, data)
 
     @property
     def parameter(self) -> str:
@@ -159,9 +205,9 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
+        """The account of all draws, from the differences that one record can cause."""
         return StatisticsAccountant(
-            differences=self.model.record_sensitivity,
+            differences=self.model.record_sensitivity if self._sized is None else self._sized.sensitivity,
             n=self.n,
             noise=self.distribution,
             draws=self.draws,
@@ -172,9 +218,10 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     @property
     def description(self) -> str:
         """The noise distribution, its scale and the number of records, in one sentence."""
+        of = "the records and their number" if self.n is None else f"{self.n:,} records"
         return (
-            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the sufficient statistic of {self.n:,} "
-            f"records, from which {self._label} is inferred. Inference from it has no further privacy cost."
+            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the sufficient statistic of {of}, from "
+            f"which {self._label} is inferred. Inference from it has no further privacy cost."
         )
 
     @property
@@ -186,18 +233,22 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """An example for each noise distribution; the mutants add too little noise."""
         model = BetaBernoulli(alpha=2, beta=3)
-        each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each = {f"{name.replace(' ', '-')}-statistics": cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        each["private-size-statistics"] = cls(model=model, scale=2.0)
         return tuple(
-            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=TOO_LITTLE_NOISE)
-            for name, example in each.items()
+            Example.with_wrong_fields(name, example, scale=1.5, bug=TOO_LITTLE_NOISE) for name, example in each.items()
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Datasets that differ in the records whose replacement changes the statistic most."""
+        """Datasets that differ in the records whose replacement or addition changes the statistic most."""
         group = positive_integer(group=group)
+        one = replace(self, draws=1)
+        if self.n is None:
+            record = self._largest_record
+            added = self._contribution(record)
+            return added_neighbours(record, added, group, self.distribution, one.accountant, one._many_draws(one))
         if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)
-        one = replace(self, draws=1)
         return moment_neighbours(
             model=self.model,
             noise=self.distribution,
@@ -208,10 +259,28 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
         )
 
     def _sum_records(self, *, random_size: bool) -> tuple[SumRecords, ...]:
-        del random_size
+        if self.n is None:
+            return self._added_records() if random_size else ()
         if isinstance(self.model, MomentModel):
             return moment_records(self.model)
         return tuple(self._with_contributions(*records) for records in self.model.extreme_records)
+
+    def _added_records(self) -> tuple[SumRecords, ...]:
+        """A record that adds most, in the place of every record but the one that is exchanged for it."""
+        common, first, second = (np.asarray(record) for record in self.model.extreme_records[0])
+        added = self._contribution(second)
+        contributions = (self._contribution(common), added, np.zeros_like(added))
+        return (SumRecords(records=(common, second, first), contributions=contributions),)
+
+    @property
+    def _largest_record(self) -> FloatArray:
+        """A record that changes the statistic most where it is added."""
+        return np.asarray(self.model.extreme_records[0][2])
+
+    def _contribution(self, record: FloatArray) -> FloatArray:
+        """What one record adds to the statistic with the number of records."""
+        statistic, n = self._summary(np.asarray(record)[None])
+        return np.array([float(number) for number in self._joined(statistic, n)])
 
     def _with_contributions(self, *records: float) -> SumRecords:
         common, first, second = (np.asarray(record) for record in records)
@@ -229,6 +298,16 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
     def _released_name(self) -> str:
         return self.parameter
 
+    def _check_draws(self) -> None:
+        if self.n is not None:
+            ConjugateMechanism._check_draws(self)
+            return
+        # Exact sums lose nothing to rounding, whatever their length: only an overflow of one record is possible.
+        domain, count = self.model.domain, LARGEST_INTEGER if self.pitch is None else 1
+        domain.check_summable(count, domain.high - domain.low)
+        set_fields(self, draws=positive_integer(draws=self.draws))
+        check_memory(self.draws * prod(self._statistic_shape), lower="draws")
+
     def _exact_grid(self) -> Grid | None:
         if self.distribution.integer_valued or not self.model.record_sensitivity.integer_valued:
             return self.model.statistic_grid(self.grid)
@@ -239,10 +318,60 @@ class NoisyStatistics(ExactNoise, ConjugateMechanism):
             return ConjugateMechanism._summary(self, data)
         return self.model.exact_summarize(data, Grid(pitch=self.pitch))
 
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        unit = self._unit
+        statistic, count = self._summary(data)
+        return grid_indices(statistic, unit), count
+
+    @property
+    def _integer_statistic(self) -> bool:
+        return self.model.record_sensitivity.integer_valued
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return None if self.pitch is None else record_rule(self.model, Grid(pitch=self.pitch))
+
+    def _statistic(self, data: Any) -> Any:
+        statistic, count = self._summary(data)
+        self._check_size(count)
+        return self._joined(statistic, count)
+
+    def _joined(self, statistic: Any, count: int) -> Any:
+        """The statistic with the number of records if that is private; otherwise the statistic itself."""
+        if self._sized is None:
+            return statistic
+        return self._sized.of(statistic, count) if self.pitch is None else self._sized.exact(statistic, count)
+
+    def _check_size(self, count: int) -> None:
+        if self.n is not None:
+            ConjugateMechanism._check_size(self, count)
+
+    def for_size(self, size: int) -> "NoisyStatistics":
+        """The same mechanism for another number of records; a private number of records is any number."""
+        size = nonnegative_integer(size=size)
+        return self if self.n is None else replace(self, n=size)
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        """The shape of one released statistic."""
+        return self.model.empty.shape if self._sized is None else self._sized.shape
+
+    @property
+    def _tally_width(self) -> int:
+        return prod(self.model.empty.shape)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> ExactStatistic:
+        statistic: ExactStatistic = self._joined(ExactNoise._from_integers(self, sums, count), count)
+        return statistic
+
+    def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        joined = sums if self._sized is None else self._sized.indices(sums, counts, Fraction(self._unit))
+        return ExactNoise._draw_groups(self, joined, counts, rng)
+
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self.pitch is None:
             return ConjugateMechanism._draw(self, statistic, rng)
-        shape = (self.draws, *self.model.empty.shape)
+        shape = (self.draws, *self._statistic_shape)
         return {self.parameter: noisy_points(statistic, shape, self.distribution, Grid(pitch=self.pitch), rng)}
 
     def _draw_distribution(self, statistic: FloatArray) -> Sampled:
@@ -267,12 +396,14 @@ class _Noisy:
 class PrivateStatistics:
     """Inference from a release of NoisyStatistics; the release is all that these methods read.
 
-    Every method is post-processing: any number of priors and posteriors adds no privacy cost.
+    Every method is post-processing: any number of priors and posteriors adds no privacy cost. Of a release for many
+    groups, which `ps.by` makes, all posteriors are computed at once: arrays have an axis of groups, in the order of the
+    keys. Each group has a posterior of its own. A hierarchical model pools them: see `privsample.pymc`.
 
     Parameters
     ----------
     release : Release
-        A release of NoisyStatistics.
+        A release of NoisyStatistics, or of NoisyStatistics for each group.
 
     Raises
     ------
@@ -287,23 +418,37 @@ class PrivateStatistics:
     >>> statistics = ps.PrivateStatistics(release=release)
     >>> round(float(statistics.noise_aware().mean), 2), round(float(statistics.posterior().mean), 2)
     (0.54, 0.55)
+
+    Two groups at once:
+
+    >>> wards = ps.by("ward", mechanism, keys=["A", "B"], sizes=[20, 30])
+    >>> release = wards.release((["A"] * 20 + ["B"] * 30, [1, 0] * 25), rng=np.random.default_rng(0))
+    >>> posterior = ps.PrivateStatistics(release=release).noise_aware()
+    >>> posterior.mean.shape, posterior.interval().shape
+    ((2,), (2, 2))
     """
 
     release: Release
 
     def __post_init__(self) -> None:
-        if not isinstance(getattr(self.release, "mechanism", None), NoisyStatistics):
-            found = getattr(self.release, "mechanism", self.release)
+        found = getattr(self.release, "mechanism", self.release)
+        if not isinstance(getattr(found, "base", None) if hasattr(found, "keys") else found, NoisyStatistics):
             raise TypeError(f"release must be a Release of NoisyStatistics, got {type(found).__name__}")
 
     @property
+    def _groups(self) -> Any:
+        """The mechanism for all groups, of which `base` is the one for each; None for a release without groups."""
+        return None if isinstance(self.release.mechanism, NoisyStatistics) else self.release.mechanism
+
+    @property
     def _mechanism(self) -> NoisyStatistics:
-        assert isinstance(self.release.mechanism, NoisyStatistics)
-        return self.release.mechanism
+        found = self.release.mechanism if self._groups is None else self._groups.base
+        assert isinstance(found, NoisyStatistics)
+        return found
 
     @property
     def observed(self) -> FloatArray:
-        """The noisy copies of the statistic, shape (draws, ...)."""
+        """The noisy copies of the statistic, shape (draws, ...) or (draws, groups, ...)."""
         return self.release["statistic"]
 
     @property
@@ -322,9 +467,51 @@ class PrivateStatistics:
         return self._mechanism.distribution
 
     @property
-    def n(self) -> int:
-        """The public number of records."""
-        return self._mechanism.n
+    def n(self) -> int | NDArray[np.int64] | None:
+        """The public number of records; of groups, an array of shape (groups,). None if it is private."""
+        if self._groups is None or self._mechanism.n is None:
+            return self._mechanism.n
+        return np.array(self._groups.sizes)
+
+    @property
+    def groups(self) -> tuple[str, ...] | None:
+        """The keys of the groups, as text; None for a release without groups."""
+        return None if self._groups is None else tuple(map(str, self._groups.keys))
+
+    @property
+    def coords(self) -> Mapping[str, Sequence[str]]:
+        """The public names of coordinates by axis, such as the keys of the groups, as `pm.Model` takes them."""
+        return self.release.coords
+
+    def group(self, key: str | int) -> "PrivateStatistics":
+        """What was released for one group, for `mcmc` and for other methods of one release.
+
+        Parameters
+        ----------
+        key : str or int
+            The key of the group.
+
+        Returns
+        -------
+        PrivateStatistics
+            The statistics of the group. Their account is that of one group; to publish them costs what all groups cost.
+
+        Raises
+        ------
+        ValueError
+            If the release has no such group.
+        """
+        keys = () if self._groups is None else self._groups.keys
+        if key not in keys:
+            raise ValueError(f"key must be one of the {len(keys)} keys of the groups, got {key!r}")
+        place = keys.index(key)
+        own = self._mechanism if self._groups.sizes is None else replace(self._mechanism, n=self._groups.sizes[place])
+        named = {axis: names for axis, names in self.coords.items() if axis != self._groups.name}
+        drawn_by_caller = Assumption.RNG_FRESH in self.account.assumptions
+        account = own.accountant.assuming(Assumption.RNG_FRESH) if drawn_by_caller else own.accountant
+        draws = {name: array[:, place] for name, array in self.release.draws.items()}
+        release = Release(mechanism=own, draws=draws, account=account, delta=self.release.delta, coords=named)
+        return PrivateStatistics(release=release)
 
     @property
     def account(self) -> Accountant:
@@ -346,7 +533,8 @@ class PrivateStatistics:
         Returns
         -------
         PosteriorDistribution
-            The posterior of the model's parameter.
+            The posterior of the model's parameter; of groups, those of all groups: `mean` and `variance` have shape
+            (groups, ...), `interval` (2, groups), `sample` (size, groups, ...).
 
         Raises
         ------
@@ -354,12 +542,22 @@ class PrivateStatistics:
             If the model differs from the curator's in more than its prior.
         """
         chosen = self._with_prior(model)
-        return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
+        sized = self._mechanism._sized
+
+        def nearest(n: int, statistic: FloatArray) -> PosteriorDistribution:
+            if sized is not None:
+                return chosen.posterior(*sized.nearest(statistic))
+            return chosen.posterior(chosen.feasible(statistic, n), n)
+
+        if self._groups is None:
+            return nearest(self._mechanism.n or 0, self.statistic)
+        return shared_posteriors(lambda n, one: nearest(n, one[0]), self._sizes, self.statistic[None])
 
     def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
         """The posterior that models the noise and the bounds: its likelihood is that of clipped records plus noise.
 
-        It is exact for counts of two categories. For a sum of waiting times, of counts, or of normal records with known
+        It is exact for counts of two categories; if the number of records is private, under a uniform prior of that
+        number. For a sum of waiting times, of counts, or of normal records with known
         variance, the likelihood of the clipped sum is computed for any number of records, and the posterior is
         tabulated (docs/notes/clipping.md).
 
@@ -371,12 +569,12 @@ class PrivateStatistics:
         Returns
         -------
         PosteriorDistribution
-            The posterior of the model's parameter.
+            The posterior of the model's parameter; of groups, those of all groups, as for `posterior`.
 
         Raises
         ------
         TypeError
-            If the model needs MCMC; use `mcmc`.
+            If the model needs MCMC; use `mcmc`. If the number of records is private, for all other models.
         ValueError
             If the model differs from the curator's in more than its prior, or the noise is so small that the likelihood
             cannot be computed.
@@ -415,7 +613,8 @@ class PrivateStatistics:
             As for `noise_aware`, or for `posterior` with `plug_in`.
         """
         source, size = generator(rng), positive_integer(draws=draws)
-        check_memory(size * self.model.empty.size, lower="draws")
+        groups = 1 if self._groups is None else len(self._groups.keys)
+        check_memory(size * groups * self.model.empty.size, lower="draws")
         method = "plug-in: the noise and the clipping of records are ignored"
         distribution, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: distribution.sample(size, source)}
@@ -454,9 +653,16 @@ class PrivateStatistics:
         ------
         ImportError
             If PyMC is not installed.
+        TypeError
+            If the release is of many groups.
         ValueError
             If the model differs from the curator's in more than its prior.
         """
+        if self._groups is not None:
+            raise TypeError(
+                "mcmc takes a release of one group: use .group(key).mcmc(), or a model of all groups with the "
+                f"distributions of privsample.pymc, such as NoisyCount(..., dims={self._groups.name!r})"
+            )
         source, chosen = generator(rng), self._with_prior(model)
         drawn, method, stats = pymc.sample_noise_aware(
             self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source
@@ -468,18 +674,37 @@ class PrivateStatistics:
 
     def _context(self, drawn: Mapping[str, FloatArray]) -> dict[str, Any]:
         """What draws carry beside their values: names of axes and coordinates, the released numbers, and constants."""
-        axis = self.model.axis_name
-        axes = {name: (axis, f"{axis}_2")[: array.ndim - 1] for name, array in drawn.items()}
+        axis, first = self.model.axis_name, () if self._groups is None else (self._groups.name,)
+        axes = {
+            name: (*first, *(axis, f"{axis}_2")[: array.ndim - 1 - len(first)]) if axis else first
+            for name, array in drawn.items()
+        }
+        size = {} if self.n is None else {"n": np.float64(self.n)}
         second = {f"{axis}_2": self.release.coords[axis]} if axis in self.release.coords else {}
         return {
-            "dims": {name: names for name, names in axes.items() if axis and names},
+            "dims": {name: names for name, names in axes.items() if names},
             "coords": {**self.release.coords, **second},
             "observed_data": {"noisy_statistic": self.observed},
-            "constant_data": {"n": float(self.n), "noise_variance": self.noise.variance},
+            "constant_data": {**size, "noise_variance": self.noise.variance},
         }
 
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        """The public number of records of each group; zeros if they are private."""
+        return np.array(self._groups.sizes or [0] * len(self._groups.keys))
+
     def _aware(self, model: Model | None) -> NoiseAware:
-        return self._with_prior(model).noise_aware(self.n, self.noise, self.observed)
+        chosen, pitch, n = self._with_prior(model), self._mechanism.pitch, self._mechanism.n
+        if n is not None and self._groups is None:
+            return chosen.noise_aware(n, self.noise, self.observed)
+        if n is not None:
+            return chosen.noise_aware_groups(self._sizes, self.noise, self.observed)
+        grid = None if pitch is None else Grid(pitch=pitch)
+        if self._groups is None:
+            return chosen.sized_noise_aware(self.noise, self.observed, grid)
+        return noise_aware_of_each(
+            lambda _, seen: chosen.sized_noise_aware(self.noise, seen, grid), self._sizes, self.observed
+        )
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:

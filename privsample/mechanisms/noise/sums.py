@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
-from privsample.distributions.exact.records import exact_sum, integer_sums, record_grid, row_indices
+from privsample.distributions.exact.records import integer_sums, record_grid, row_indices
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
 from privsample.distributions.rows import count_clipped_rows, within_norm
@@ -47,6 +46,7 @@ from privsample.mechanisms.neighbours import (
 from privsample.mechanisms.noise.exact import ExactNoise, noisy_points
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.tallies.rule import RecordRule, column_rule, column_sums
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -109,8 +109,8 @@ class NoisySum(ExactNoise):
         return "sum"
 
     @abstractmethod
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        """The sum of the contributions, each rounded to the grid, without rounding."""
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        """The sums of the grid's indices of what the records contribute, and the number of records."""
 
     @property
     @abstractmethod
@@ -168,11 +168,20 @@ class NoisySum(ExactNoise):
         )
 
     def _statistic(self, data: Any) -> Any:
-        records = self._checked(data)
-        return self._exact_sum(records) if self.exact else np.asarray(self._contributions(records).sum(axis=0))
+        if self.exact:
+            return self._from_integers(*self._integers(data))
+        return np.asarray(self._contributions(self._checked(data)).sum(axis=0))
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        self._unit  # noqa: B018 - raises the error of a mechanism that is not exact
+        return self._index_sums(data)
+
+    @property
+    def _statistic_shape(self) -> tuple[int, ...]:
+        return np.shape(self._least_record)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        shape = (self.draws, *np.shape(self._least_record))
+        shape = (self.draws, *self._statistic_shape)
         if self.pitch is not None:
             noisy = noisy_points(statistic, shape, self._noise_distribution, Grid(pitch=self.pitch), rng)
             return {"sum": noisy}
@@ -187,9 +196,12 @@ class NoisySum(ExactNoise):
 
     def _checked(self, data: Any) -> NDArray[Any]:
         records = self.records(data)
-        if isinstance(self.relation, ReplaceOne) and len(records) != self.relation.n:
-            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {len(records)}")
+        self._check_size(len(records))
         return records
+
+    def _check_size(self, count: int) -> None:
+        if isinstance(self.relation, ReplaceOne) and count != self.relation.n:
+            raise SchemaError(f"n = {self.relation.n} records were declared, the data hold {count}")
 
 
 def _normalize(self: Any) -> None:
@@ -256,8 +268,12 @@ class ColumnSum(NoisySum):
     def _exact_grid(self) -> Grid:
         return record_grid(self.domain, self.grid)
 
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        return (exact_sum(self.domain, records, self._exact_grid()),)
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        return column_sums(self.domain, data, self._exact_grid())
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return None if self.pitch is None else column_rule(self.domain, self._exact_grid())
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return self.domain.problems(records)
@@ -516,10 +532,13 @@ class ClippedSum(NoisySum):
     def _exact_grid(self) -> Grid:
         return record_grid(self.domain, self.grid)
 
-    def _exact_sum(self, records: NDArray[Any]) -> tuple[Fraction, ...]:
-        grid = self._exact_grid()
-        pitch = Fraction(grid.pitch)
-        return tuple(total * pitch for total in integer_sums(row_indices(self._contributions(records), grid)))
+    def _index_sums(self, data: Any) -> tuple[tuple[int, ...], int]:
+        records = self.records(data)
+        return integer_sums(self._row_indices(records)), len(records)
+
+    def _row_indices(self, records: NDArray[Any]) -> FloatArray:
+        """The integers of each record, as whole doubles, shape (n, width)."""
+        return row_indices(self._contributions(records), self._exact_grid())
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return count_clipped_rows(records, self.norm)

@@ -21,9 +21,18 @@ def category_codes(data: Any, categories: tuple[int, ...], n: int, *, named_by: 
 
     `named_by` is the field that declares n. Raises SchemaError.
     """
-    rows = _rows(data, categories, n, named_by)
-    codes = [domain.clean(column) for domain, column in zip(_domains(categories), rows.T, strict=True)]
-    return np.column_stack(codes).astype(np.int64)
+    return _codes(_rows(data, categories, n, named_by), categories)
+
+
+def codes_of_part(data: Any, categories: tuple[int, ...]) -> NDArray[np.int64]:
+    """As `category_codes`, of any number of rows."""
+    return _codes(table(data, len(categories)), categories)
+
+
+def check_rows(count: int, n: int, named_by: str) -> None:
+    """Check that the number of rows is the declared one. Raises SchemaError."""
+    if count != n:
+        raise SchemaError(f"n = {n} records were declared by {named_by}, the data hold {count}")
 
 
 def variable_names(data: Any, count: int) -> tuple[str, ...]:
@@ -77,6 +86,10 @@ def _domains(categories: tuple[int, ...]) -> list[Domain]:
 
 def _rows(data: Any, categories: tuple[int, ...], n: int, named_by: str) -> FloatArray:
     rows = table(data, len(categories))
-    if len(rows) != n:
-        raise SchemaError(f"n = {n} records were declared by {named_by}, the data hold {len(rows)}")
+    check_rows(len(rows), n, named_by)
     return rows
+
+
+def _codes(rows: FloatArray, categories: tuple[int, ...]) -> NDArray[np.int64]:
+    codes = [domain.clean(column) for domain, column in zip(_domains(categories), rows.T, strict=True)]
+    return np.column_stack(codes).astype(np.int64)

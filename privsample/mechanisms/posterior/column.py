@@ -82,6 +82,15 @@ class ConjugateMechanism(Mechanism):
         """The description of the parameter, as a short label."""
         return self._label.removeprefix("the ").replace("each category", "category")
 
+    @property
+    def _why_no_tally(self) -> str:
+        if self.model._has_exact_statistic:
+            return super()._why_no_tally
+        return (
+            f"{type(self).__name__} of a {type(self.model).__name__} model has no tallies: the statistic has no "
+            "exact sum; define exact_statistic in the model, or call release with all of the data"
+        )
+
     @abstractmethod
     def _draw_distribution(self, statistic: FloatArray) -> Sampled:
         """The distribution of one draw, given the statistic."""

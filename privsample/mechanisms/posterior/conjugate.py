@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import (
     FloatArray,
@@ -20,8 +21,9 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
-from privsample.distributions.exact.records import exact_sum
+from privsample.distributions.exact.records import record_grid
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
@@ -29,11 +31,13 @@ from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
 from privsample.mechanisms.posterior.exact import ExactDraws
 from privsample.mechanisms.posterior.neighbours import LogDensity
+from privsample.mechanisms.tallies.rule import RecordRule, column_rule, column_sums
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 # The cost depends on neither field, and a search that no weight satisfies leaves the shapes that exact draws allow.
@@ -95,6 +99,10 @@ class PosteriorMechanism(ExactDraws):
     def _exact_distribution(self, statistic: ExactStatistic, n: int) -> RationalDistribution:
         r, w = self._weights
         return self.model.exact_posterior(statistic, n, data_weight=r, prior_weight=w)
+
+    def _grouped_posterior(self, statistics: FloatArray, sizes: FloatArray) -> GroupedPosterior | None:
+        r, w = self._weights
+        return self.model.grouped_posterior(statistics, sizes, data_weight=r, prior_weight=w)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)
@@ -487,15 +495,27 @@ class BetaQuery(PosteriorMechanism):
         low, high = self.bounds
         return Domain(low=low, high=high, missing=low)
 
-    def _exact_summary(self, data: Any) -> tuple[ExactStatistic, int]:
+    def _statistic_grid(self) -> Grid:
+        return record_grid(self.domain)
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        return column_sums(self.domain, data, self._statistic_grid())
+
+    def _exact_statistic(self, sums: tuple[int, ...], count: int) -> ExactStatistic:
         low, high = map(Fraction, self.bounds)
-        total, count = Fraction(0), 0
-        for chunk in chunks(data):
-            total, count = total + exact_sum(self.domain, chunk), count + len(chunk)
-        return ((total - count * low) / (high - low),), count
+        (total,) = ExactDraws._exact_statistic(self, sums, count)
+        return ((total - count * low) / (high - low),)
+
+    def _statistics_in_doubles(self, sums: NDArray[Any], sizes: FloatArray) -> FloatArray:
+        low, high = self.bounds
+        return np.clip((ExactDraws._statistics_in_doubles(self, sums, sizes) - sizes * low) / (high - low), 0.0, sizes)
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return column_rule(self.domain, self._statistic_grid())
 
     def _summary(self, data: Any) -> tuple[Any, int]:
-        return self._exact_summary(data) if self.exact else self._scaled_sum(data)
+        return ExactDraws._summary(self, data) if self._unit is not None else self._scaled_sum(data)
 
     def _scaled_sum(self, data: Any) -> tuple[FloatArray, int]:
         low, high = self.bounds

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, flag
 from privsample._value import cached, set_fields
@@ -14,9 +15,12 @@ from privsample.accounting.assumptions import Assumption
 from privsample.distributions.exact.gammas import LARGEST_SHAPE
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
+from privsample.distributions.exact.records import grid_indices
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.grouped import GroupedPosterior
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.posterior.column import ConjugateMechanism
+from privsample.mechanisms.tallies.rule import RecordRule, record_rule
 
 _FINEST = 2.0**20  # the pitch is at most 2^-20 of the smallest standard deviation
 _SCALES = (2.0**-890, 2.0**890)  # public scales that grids have
@@ -163,12 +167,83 @@ class ExactDraws(ConjugateMechanism):
         """What the account of the draws assumes."""
         return frozenset() if self.exact else frozenset({Assumption.IDEAL_REALS})
 
-    def _summary(self, data: Any) -> tuple[Any, int]:
-        return self._exact_summary(data) if self.exact else super()._summary(data)
+    @cached
+    def _unit(self) -> float | None:
+        """The distance of two integers of a tally, in the unit of the statistic; None if the statistic is not exact.
 
-    def _exact_summary(self, data: Any) -> tuple[ExactStatistic, int]:
-        """The exact statistic and the number of records."""
-        return self.model.exact_summarize(data)
+        A statistic that is known exactly is computed exactly, even if draws are floating-point numbers.
+        """
+        try:
+            grid = self._statistic_grid()
+        except (ValueError, OverflowError):  # of bounds that exact draws would refuse
+            grid = None
+        return None if grid is None else grid.pitch
+
+    def _statistic_grid(self) -> Grid | None:
+        """The grid of the records; None if the statistic has no exact sum."""
+        return self.model.statistic_grid()
+
+    def _summary(self, data: Any) -> tuple[Any, int]:
+        if self._unit is None:
+            return super()._summary(data)
+        sums, count = self._integers(data)
+        return self._statistic_of(sums, count), count
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        if self._unit is None:
+            raise TypeError(self._why_no_tally)
+        statistic, count = self.model.exact_summarize(data)
+        return grid_indices(statistic, self._unit), count
+
+    @property
+    def _tally_width(self) -> int:
+        return self.model.empty.size
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> Any:
+        if self._unit is None:
+            raise TypeError(self._why_no_tally)
+        self._check_size(count)
+        return self._statistic_of(sums, count)
+
+    def _statistic_of(self, sums: tuple[int, ...], count: int) -> Any:
+        """The statistic of `count` records, from its integers: fractions for exact draws, otherwise doubles."""
+        exact = self._exact_statistic(sums, count)
+        return exact if self.exact else np.array(list(map(float, exact))).reshape(self.model.empty.shape)
+
+    def _exact_statistic(self, sums: tuple[int, ...], count: int) -> ExactStatistic:
+        """The statistic of `count` records as fractions."""
+        del count
+        assert self._unit is not None
+        unit = Fraction(self._unit)
+        return tuple(each * unit for each in sums)
+
+    def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        if self._rounding is None:
+            sizes = counts.astype(np.float64)
+            grouped = self._grouped_posterior(self._statistics_in_doubles(sums, sizes), sizes)
+            if grouped is None:
+                return super()._draw_groups(sums, counts, rng)
+            return {self.parameter: grouped.sample(self.draws, rng)}
+        drawn = [
+            self._exact_distribution(self._exact_statistic(tuple(row), n), n).sample(self.draws, self._rounding, rng)
+            for row, n in zip(sums.tolist(), counts.tolist(), strict=True)
+        ]
+        return {self.parameter: np.stack(drawn, axis=1)}
+
+    def _statistics_in_doubles(self, sums: NDArray[Any], sizes: FloatArray) -> FloatArray:
+        """The statistics of many groups of these sizes, shape (groups, ...)."""
+        del sizes
+        assert self._unit is not None
+        return (sums.astype(np.float64) * self._unit).reshape(-1, *self.model.empty.shape)
+
+    def _grouped_posterior(self, statistics: FloatArray, sizes: FloatArray) -> GroupedPosterior | None:
+        """The distributions of one draw for many groups; None, the default, if they are computed one by one."""
+        del statistics, sizes
+        return None
+
+    @property
+    def _record_rule(self) -> RecordRule | None:
+        return None if self._unit is None else record_rule(self.model)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         if self._rounding is None:

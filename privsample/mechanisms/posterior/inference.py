@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, mapping, positive_integer
+from privsample._checks import FloatArray, inner_probability, mapping, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.display import account_rows
@@ -23,7 +23,6 @@ from privsample.mechanisms.intervals import (
     divisor,
     equal_tailed,
     frozen_array,
-    inner_probability,
     named_axes,
 )
 from privsample.mechanisms.notes import refuse_notes

@@ -23,6 +23,8 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_codes,
     category_neighbours,
     category_problems,
+    check_rows,
+    codes_of_part,
     variable_names,
 )
 from privsample.mechanisms.posterior.table_noise import noise_assumptions, noise_grid, noisy_tables
@@ -227,6 +229,18 @@ class PrivateGibbsNetwork(Mechanism):
 
     def _statistic(self, data: Any) -> FloatArray:
         return self.tables(data)
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        codes = codes_of_part(data, self.categories)
+        return tuple(map(int, self.network.counts(codes).tolist())), len(codes)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> FloatArray:
+        check_rows(count, self.n, "the mechanism")
+        return np.array(sums, dtype=np.float64)
+
+    @property
+    def _tally_width(self) -> int:
+        return sum(self.network.size(each) for each in self.network.tables)
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
         noisy = noisy_tables(statistic, self.distribution, self._rounding, rng)

@@ -46,6 +46,7 @@ from privsample.mechanisms.selection.utilities import (
     StatedUtility,
     SummedUtility,
     Utility,
+    check_count,
 )
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
@@ -238,6 +239,22 @@ class CandidateSelection(Mechanism):
         if self.exact:
             return self.utility.exact_totals(data, self.candidates, self.relation)
         return ExactTotals(self.utility.totals(data, self.candidates, self.relation), Fraction(1))
+
+    def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
+        if not self.exact:
+            raise TypeError(self._why_no_tally)
+        sums, count = self.utility._integers(data, self.candidates)
+        return tuple(sums.tolist()), count
+
+    @property
+    def _tally_width(self) -> int:
+        return self.utility._sums_for_each * len(self.candidates)
+
+    def _from_integers(self, sums: tuple[int, ...], count: int) -> ExactTotals:
+        if not self.exact:
+            raise TypeError(self._why_no_tally)
+        check_count(count, self.relation)
+        return self.utility._from_integers(np.array(sums, dtype=np.int64))
 
     def _draw(self, statistic: ExactTotals, rng: np.random.Generator) -> Draws:
         if self.exact:

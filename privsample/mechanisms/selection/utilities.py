@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ _LARGEST = float(np.finfo(np.float64).max) / 4  # differences of two utilities s
 _STEPS = 24  # ratings are rounded to multiples of 2^-24 of a power of two up to the width of their bounds
 _LEAST_WIDTH = 1e-290  # the steps of narrower bounds would not be doubles
 _QUANTILE_STEPS = 1 << _STEPS
+_MOST_RECORDS = 1 << 36  # of which each adds at most 2^25 to a sum
 
 
 class ExactTotals(NamedTuple):
@@ -113,6 +114,24 @@ class Utility(ABC):
         """
         return ExactTotals(self.totals(data, candidates, relation), Fraction(1))
 
+    def _integers(self, data: Any, candidates: Candidates) -> tuple[NDArray[np.int64], int]:
+        """Sums over the records of integers, of which `_from_integers` makes the utilities, and the number of records.
+
+        A utility that defines both has tallies.
+        """
+        del data, candidates
+        raise TypeError(
+            f"a selection by {type(self).__name__} has no tallies: its utilities are not sums of integers; call "
+            "release with all of the data"
+        )
+
+    def _from_integers(self, sums: NDArray[np.int64]) -> ExactTotals:
+        """The utilities, from the integers of all data."""
+        raise NotImplementedError
+
+    # The number of integers for each candidate.
+    _sums_for_each: ClassVar[int] = 1
+
     @abstractmethod
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the values that the public rule changes, by reason. For the curator only.
@@ -190,11 +209,12 @@ def _replaced(relation: Relation) -> bool:
     return isinstance(relation, ReplaceOne)
 
 
-def _check_count(records: FloatArray, relation: Relation) -> FloatArray:
-    """The records, if their number is the declared one. Raises SchemaError."""
-    if isinstance(relation, ReplaceOne) and len(records) != relation.n:
-        raise SchemaError(f"n = {relation.n} records were declared, the data hold {len(records)}")
-    return records
+def check_count(count: int, relation: Relation) -> None:
+    """Check that the number of records is the declared one, and that sums over so many fit in 64 bits."""
+    if isinstance(relation, ReplaceOne) and count != relation.n:
+        raise SchemaError(f"n = {relation.n} records were declared, the data hold {count}")
+    if not count <= _MOST_RECORDS:
+        raise SchemaError(f"a selection takes at most {_MOST_RECORDS} records, the data hold more")
 
 
 @frozen_value
@@ -242,7 +262,9 @@ class SummedUtility(Utility):
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The sum of the clipped ratings less the lower bound, which is the same for all candidates."""
         with np.errstate(over="ignore"):
-            return np.minimum(self._above(data, candidates, relation).sum(axis=0), _LARGEST)
+            ratings = _ratings(data, len(candidates))
+            check_count(len(ratings), relation)
+            return np.minimum(self._above(ratings).sum(axis=0), _LARGEST)
 
     def exact_totals(self, data: Any, candidates: Candidates, relation: Relation) -> ExactTotals:
         """The sum of ratings that are rounded to a public grid, in its steps: the bounds are 2^24 to 2^25 steps apart.
@@ -250,19 +272,30 @@ class SummedUtility(Utility):
         A rating is rounded inwards at the upper bound, so that no change exceeds `change_range`. Sums of whole numbers
         do not depend on the order of the records.
         """
-        width = self.bounds[1] - self.bounds[0]
-        pitch = math.ldexp(1.0, math.frexp(width)[1] - 1 - _STEPS)
-        steps = np.rint(self._above(data, candidates, relation) / pitch).astype(np.int64)
-        return ExactTotals(np.minimum(steps, math.floor(width / pitch)).sum(axis=0), Fraction(pitch))
+        sums, count = self._integers(data, candidates)
+        check_count(count, relation)
+        return self._from_integers(sums)
+
+    def _integers(self, data: Any, candidates: Candidates) -> tuple[NDArray[np.int64], int]:
+        above = self._above(_ratings(data, len(candidates)))
+        steps = np.rint(above / self._pitch).astype(np.int64)
+        return np.minimum(steps, math.floor((self.bounds[1] - self.bounds[0]) / self._pitch)).sum(axis=0), len(above)
+
+    def _from_integers(self, sums: NDArray[np.int64]) -> ExactTotals:
+        return ExactTotals(sums, Fraction(self._pitch))
+
+    @property
+    def _pitch(self) -> float:
+        """The distance of two rounded ratings."""
+        return math.ldexp(1.0, math.frexp(self.bounds[1] - self.bounds[0])[1] - 1 - _STEPS)
 
     @property
     def assumptions(self) -> frozenset[Assumption]:
         """Nothing: the sums of rounded ratings are exact."""
         return frozenset()
 
-    def _above(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
+    def _above(self, ratings: FloatArray) -> FloatArray:
         """The clipped ratings less the lower bound."""
-        ratings = _check_count(_ratings(data, len(candidates)), relation)
         low, high = self.bounds
         return np.clip(np.where(np.isnan(ratings), low, ratings), low, high) - low
 
@@ -490,6 +523,7 @@ class QuantileUtility(Utility):
     """
 
     quantile: float = 0.5
+    _sums_for_each: ClassVar[int] = 2  # the numbers of records below and above it
 
     def __post_init__(self) -> None:
         if not 0.0 <= number(quantile=self.quantile) <= 1.0:
@@ -510,12 +544,25 @@ class QuantileUtility(Utility):
         below, above = self._ranks(data, candidates, relation)
         return 0.0 - np.abs((1.0 - self.quantile) * below - self.quantile * above)
 
+    def _integers(self, data: Any, candidates: Candidates) -> tuple[NDArray[np.int64], int]:
+        records = np.sort(read_column(data))  # NaN come last
+        known = records[: int((~np.isnan(records)).sum())]
+        points = np.array(candidates, dtype=np.float64)
+        below = np.searchsorted(known, points, side="left")
+        above = len(known) - np.searchsorted(known, points, side="right")
+        return np.concatenate([below, above]).astype(np.int64), len(records)
+
     def exact_totals(self, data: Any, candidates: Candidates, relation: Relation) -> ExactTotals:
         """Minus the distances of the ranks in steps of 2^-24, with the quantile rounded to such a step towards 1/2.
 
         The rounding lowers the larger of q and 1 - q, so that no change exceeds `change_range`.
         """
-        below, above = self._ranks(data, candidates, relation)
+        sums, count = self._integers(data, candidates)
+        check_count(count, relation)
+        return self._from_integers(sums)
+
+    def _from_integers(self, sums: NDArray[np.int64]) -> ExactTotals:
+        below, above = np.split(sums, 2)
         scaled = Fraction(self.quantile) * _QUANTILE_STEPS
         share = math.floor(scaled) if self.quantile > 0.5 else math.ceil(scaled)
         return ExactTotals(-np.abs((_QUANTILE_STEPS - share) * below - share * above), Fraction(1, _QUANTILE_STEPS))
@@ -527,11 +574,10 @@ class QuantileUtility(Utility):
 
     def _ranks(self, data: Any, candidates: Candidates, relation: Relation) -> tuple[NDArray[Any], NDArray[Any]]:
         """The numbers of records below and above each candidate."""
-        records = np.sort(_check_count(read_column(data), relation))  # NaN come last
-        records = records[: int((~np.isnan(records)).sum())]
-        points = np.array(candidates, dtype=np.float64)
-        below = np.searchsorted(records, points, side="left").astype(np.int64)
-        return below, len(records) - np.searchsorted(records, points, side="right").astype(np.int64)
+        sums, count = self._integers(data, candidates)
+        check_count(count, relation)
+        below, above = np.split(sums, 2)
+        return below, above
 
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the records that are missing or no number."""
@@ -573,8 +619,16 @@ class CountUtility(Utility):
 
     def totals(self, data: Any, candidates: Candidates, relation: Relation) -> FloatArray:
         """The numbers of records that equal each candidate."""
-        places = _check_count(self._places(data, candidates), relation)
-        return np.bincount(places[places >= 0], minlength=len(candidates)).astype(np.float64)
+        sums, count = self._integers(data, candidates)
+        check_count(count, relation)
+        return sums.astype(np.float64)
+
+    def _integers(self, data: Any, candidates: Candidates) -> tuple[NDArray[np.int64], int]:
+        places = self._places(data, candidates)
+        return np.bincount(places[places >= 0], minlength=len(candidates)).astype(np.int64), len(places)
+
+    def _from_integers(self, sums: NDArray[np.int64]) -> ExactTotals:
+        return ExactTotals(sums.astype(np.float64), Fraction(1))
 
     @property
     def assumptions(self) -> frozenset[Assumption]:

@@ -66,6 +66,7 @@ class Simulations(NamedTuple):
 def simulate(case: CalibratedModel, mechanism: NoisyStatistics, size: int, rng: np.random.Generator) -> Simulations:
     """Simulate parameters, records, their clipped statistic, and its noise."""
     model, n = mechanism.model, mechanism.n
+    assert n is not None
     scores = rng.standard_normal((size, case.width))
     parameters = case.parameters(model, scores)
     if isinstance(model, LinearRegression):

@@ -47,6 +47,7 @@ def likelihood_ranks(
     model, in the likelihood only: broken copies, which must be found.
     """
     noise = noise_distribution(mechanism.distribution.name, noise_factor * mechanism.distribution.scale_parameter)
+    assert mechanism.n is not None
     likelihood = batch_likelihood(assumed or mechanism.model, mechanism.n, noise, total=case.total)
     pilots = simulate(case, mechanism, PILOTS, rng)
     factor = step_factor(_evaluation(case, mechanism.model, likelihood, pilots.released), pilots.scores)
@@ -72,6 +73,7 @@ def noise_aware_ranks(
     del rng
     true = ranked(case.parameters(mechanism.model, simulations.scores))[:, 0]
     model, n, noise = mechanism.model, mechanism.n, mechanism.distribution
+    assert n is not None
     found: list[float] = []
     for theta, seen in zip(true, simulations.released, strict=True):
         posterior: Any = model.noise_aware(n, noise, seen[None]).distribution
@@ -85,6 +87,7 @@ def plug_in_ranks(
 ) -> FloatArray:
     """Ranks among draws from the plug-in posterior, of the parameters that it has."""
     model, n = mechanism.model, mechanism.n
+    assert n is not None
     true = ranked(case.parameters(model, simulations.scores))
     drawn = np.array(
         [

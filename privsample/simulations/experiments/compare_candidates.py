@@ -76,17 +76,18 @@ class Noisy:
     def __call__(self, statistic: FloatArray, rng: np.random.Generator) -> Drawable:
         """A posterior given the statistic with noise."""
         made = self.mechanism
-        model, noise = made.model, made.distribution
+        model, noise, n = made.model, made.distribution, made.n
+        assert n is not None
         noisy = statistic + noise.sample(np.shape(statistic), rng)
-        if not self._plug_in and made.n <= MOST_NOISE_AWARE:
+        if not self._plug_in and n <= MOST_NOISE_AWARE:
             try:
-                found = model.noise_aware(made.n, noise, noisy[None]).distribution
+                found = model.noise_aware(n, noise, noisy[None]).distribution
                 self._used.add("noise-aware")
                 return found
             except (TypeError, ValueError):  # it does not exist, or the noise is too small for it to matter
                 pass
         self._used.add("plug-in")
-        return model.posterior(model.feasible(noisy, made.n), made.n)
+        return model.posterior(model.feasible(noisy, n), n)
 
 
 class Answers:

@@ -1,6 +1,7 @@
 """Exact sums of records against sums of fractions, whatever the order, the split, the bounds and the grid."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
+from privsample._data import chunks
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.records import exact_sum, integer_sums, points, record_grid, row_indices
 
@@ -46,6 +48,38 @@ def test_sums_are_those_of_fractions_in_any_order_and_split(bounds, pitch, rng):
     assert all(Fraction(own.low) <= number <= Fraction(own.high) for number in rounded)
     # The doubles in accounts are no smaller than what a record changes: exact_noise.md, step 6.
     assert max(rounded) - min(rounded) <= Fraction(own.high - own.low)
+
+
+SPECIAL = [0.5, 1.5, 2.5, -0.0, 5e-324, 1e308, 2.0**53, np.nan, -np.nan, np.inf, -np.inf]
+SIGNALLING = np.array([0x7FF0_0000_0000_0001], dtype=np.uint64).view(np.float64)  # a NaN that raises a flag
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "u8", "u1"])
+@pytest.mark.parametrize("outside_is_missing", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("low", [0.0, -7.25, 100.25, -(2.0**40), 2.0**52])
+def test_sums_of_every_type_are_those_of_fractions(low, whole, outside_is_missing, kind, rng):
+    low, high = (math.floor(low), math.floor(low) + 9.0) if whole else (low, low + 9.5)
+    own = ps.Domain(low=low, high=high, missing=low + 2, integer_valued=whole, outside_is_missing=outside_is_missing)
+    column = np.concatenate([low + rng.normal(5, 5, 50), np.arange(low, low + 10, 0.5), SPECIAL, SIGNALLING])
+    with np.errstate(all="ignore"):
+        column = (np.nan_to_num(column, posinf=1e18, neginf=-1e18) if kind[0] in "iu" else column).astype(kind)
+    for part in (column, column[np.isfinite(column)][:40]):
+        with np.errstate(invalid="ignore"):
+            expected = sum(one_by_one(own, Grid(pitch=1.0) if whole else record_grid(own), part))
+        assert exact_sum(own, part) == expected
+
+
+def test_decimals_are_read_as_the_nearest_doubles(rng):
+    for digits, scale in [(15, 7), (9, 9), (5, 0), (16, 3), (38, 20)]:
+        texts = [
+            None,
+            *(f"{number}e-{scale}" for number in rng.integers(-(10 ** min(digits, 18)), 10 ** min(digits, 18), 60)),
+        ]
+        column = pa.array([text and Decimal(text) for text in texts], pa.decimal128(digits, scale)).slice(1, 50)
+        found = np.concatenate(list(chunks(pa.chunked_array([column]))))
+        assert found.tolist() == [float(number) for number in column.to_pylist()]
+    assert np.isnan(next(chunks(pa.chunked_array([pa.array([None, Decimal(1)])])))).tolist() == [True, False]
 
 
 def test_a_sum_in_data_order_depends_on_it(rng):

@@ -1,0 +1,1 @@
+"""Accounts of releases for public groups of the records."""

@@ -1,0 +1,1 @@
+"""Accounts of keys that are released only where enough units have them."""

@@ -1,0 +1,1 @@
+"""Engines: tallies of data in files, tables and databases, computed where the data are."""

@@ -1,0 +1,184 @@
+"""The DuckDB engine: the integers of records, and their sums by group, are computed in the database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from privsample._value import frozen_value
+from privsample.engines.arrow_engine import ArrowEngine
+from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, gathered
+from privsample.engines.parts import parquet_parts
+from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.sources import is_path, is_relation, open_stream, quoted
+from privsample.engines.sql import chosen_sql, clipped_sql, index_sql, literal, number_sql
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.groups.grouped import GroupedMechanism
+from privsample.mechanisms.tallies.tally import Tally
+
+_KEYS, _SOURCE = "privsample_keys", "privsample_rows"
+
+
+@frozen_value
+class DuckDBEngine:
+    """Tallies by SQL: records are rounded to the grid and added up in DuckDB, which returns integers for each group.
+
+    Mechanisms whose integers SQL cannot compute, such as sums of rows, read the rows out of DuckDB as Arrow. Files are
+    read by a database in memory, which writes what does not fit there to a temporary folder.
+    """
+
+    def tally(self, source: Any, mechanism: Mechanism, columns: Columns) -> Tally:
+        """The tally of all records of a source.
+
+        Parameters
+        ----------
+        source : object
+            A DuckDB relation, whose own connection computes; or what `ArrowEngine` takes.
+        mechanism : Mechanism
+            A mechanism that has tallies.
+        columns : Columns
+            The columns that it reads.
+
+        Returns
+        -------
+        Tally
+            The tally, equal to `mechanism.tally` of all records at once.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing, has a type that the mechanism does not read, or the query fails. Nothing is drawn.
+        """
+        try:
+            import duckdb  # noqa: F401
+        except ImportError:
+            raise ImportError("engine='duckdb' needs DuckDB: pip install 'privsample[duckdb]'") from None
+        rule = mechanism._record_rule
+        if rule is None or not isinstance(columns.records, str):
+            return ArrowEngine().tally(source, mechanism, columns)
+        with _opened(source, columns) as rows:
+            check_types(rows.empty, columns, mechanism)
+            query = _query(rows, mechanism, columns)
+            if query is None:
+                return ArrowEngine().tally(rows.relation, mechanism, columns)
+            return gathered(_read(query), mechanism, rule)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """The rows of a source: a relation, an empty Arrow table of its columns, and the connection if it is our own."""
+
+    relation: Any
+    empty: Any
+    connection: Any = None
+
+    def kind(self, name: str) -> str:
+        """The type of a column in SQL."""
+        return str(self.relation.types[self.relation.columns.index(name)])
+
+
+@contextmanager
+def _opened(source: Any, columns: Columns) -> Iterator[_Rows]:
+    """The columns of a source as a DuckDB relation. Raises SchemaError and TypeError."""
+    import duckdb
+
+    if is_relation(source) and columns.unit is None:
+        check_columns(source.columns, columns)
+        names = ", ".join(map(quoted, columns.names))
+        empty = _read(source.project(names).limit(0))
+        yield _Rows(relation=source, empty=empty)
+        return
+    with TemporaryDirectory() as folder:
+        settings: dict[str, Any] = {"temp_directory": folder, "preserve_insertion_order": "false"}
+        with duckdb.connect(config=settings) as connection:
+            yield _own_rows(source, columns, connection)
+
+
+def _own_rows(source: Any, columns: Columns, connection: Any) -> _Rows:
+    """The rows of a source in a connection of its own."""
+    import pyarrow as pa
+
+    if is_path(source):
+        parts, empty = parquet_parts(source, columns)
+        files = ", ".join(dict.fromkeys(literal(part.file) for part in parts))
+        names = ", ".join(map(quoted, columns.names))
+        query = f"SELECT {names} FROM read_parquet([{files}], hive_partitioning = false)"
+        try:
+            relation = connection.sql(query)
+        except Exception as error:  # noqa: BLE001 (its message may show data)
+            raise unreadable("the files", error) from None
+        return _Rows(relation=relation, empty=empty, connection=connection)
+    if isinstance(source, pa.Table):
+        check_columns(source.column_names, columns)
+        chosen = source.select(list(columns.names))
+        return _Rows(relation=connection.from_arrow(chosen), empty=chosen.slice(0, 0), connection=connection)
+    stream = open_stream(source, columns)
+    reader = pa.RecordBatchReader.from_batches(stream.empty.schema, stream.batches)
+    return _Rows(relation=connection.from_arrow(reader), empty=stream.empty, connection=connection)
+
+
+def _query(rows: _Rows, mechanism: Mechanism, columns: Columns) -> Any | None:
+    """The relation of the sums and the counts of all groups; None if SQL cannot compute them."""
+    rule, name = mechanism._record_rule, columns.records
+    assert rule is not None
+    assert isinstance(name, str)
+    kind = rows.kind(name)
+    index = index_sql(rule, quoted(name), kind)
+    if index is None or len({column.lower() for column in columns.names}) < len(columns.names):
+        return None
+    if columns.unit is None:
+        keys = [] if columns.group is None else [_key(rows, columns.group)]
+        groups = [*keys, index] if rule.kind == "codes" else keys
+        numbers = f"{index} AS q" if rule.kind == "codes" else f"coalesce(sum({index}), 0) AS s"
+        return rows.relation.aggregate(
+            ", ".join([*(f"{key} AS k" for key in keys), numbers, "count(*) AS n"]), ", ".join(groups)
+        )
+    return _bounded_query(rows, mechanism, columns, index)
+
+
+def _key(rows: _Rows, name: str) -> str:
+    """The key of a group or unit: whole numbers as they are, text as its bytes, without a collation."""
+    kind = rows.kind(name)
+    return f"encode(CAST({quoted(name)} AS VARCHAR))" if kind == "VARCHAR" or kind[:5] == "ENUM(" else quoted(name)
+
+
+def _bounded_query(rows: _Rows, mechanism: Mechanism, columns: Columns, index: str) -> Any | None:
+    """As `_query`, for a mechanism that bounds the contribution of a unit."""
+    import pyarrow as pa
+
+    assert isinstance(mechanism, GroupedMechanism)
+    assert isinstance(columns.records, str)
+    bounds, rule = mechanism.contribution, mechanism._record_rule
+    assert bounds is not None
+    assert rule is not None
+    assert columns.unit is not None
+    assert columns.group is not None
+    number = number_sql(quoted(columns.records), rows.kind(columns.records))
+    value = f"{index} - {rule.first} AS q" if bounds.clip is None else f"{number} AS x"
+    of_text = isinstance(mechanism.keys[0], str)
+    keys = [key.encode() for key in mechanism.keys] if of_text else list(mechanism.keys)  # type: ignore[union-attr]
+    rows.connection.register(_KEYS, pa.table({"key": keys, "place": np.arange(len(keys))}))
+    unit, group = _key(rows, columns.unit), _key(rows, columns.group)
+    chosen = (
+        f"SELECT CASE WHEN u IS NULL THEN {MISSING_UNIT} WHEN k IS NULL THEN {MISSING_KEY} WHEN place IS NULL THEN "
+        f"{UNLISTED} ELSE 0 END AS bad, u, place AS p, {value[-1:]} FROM (SELECT {unit} AS u, {group} AS k, {value} "
+        f"FROM {_SOURCE}) LEFT JOIN {_KEYS} ON k = key"
+    )
+    counted = chosen_sql(chosen, bounds) if bounds.clip is None else clipped_sql(chosen, bounds, rule)
+    if counted is None or number is None:
+        return None
+    counted_from = rule.first if bounds.clip is None else 0
+    total = "q" if rule.kind == "codes" else f"sum(q + {counted_from}) AS s"
+    grouped = "bad, p, q" if rule.kind == "codes" else "bad, p"
+    return rows.relation.query(_SOURCE, f"SELECT bad, p, {total}, count(*) AS n FROM ({counted}) GROUP BY {grouped}")
+
+
+def _read(query: Any) -> Any:
+    """The result of a query as an Arrow table. Raises SchemaError if the query fails."""
+    try:
+        return query.to_arrow_table()  # a reader would not compute on all cores
+    except Exception as error:  # noqa: BLE001 (its message may show data)
+        raise unreadable("the query", error) from None

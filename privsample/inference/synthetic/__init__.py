@@ -1,0 +1,1 @@
+"""Synthetic data from noisy marginal tables, and the combining rules for their analyses."""

@@ -1,0 +1,1 @@
+"""Mechanisms for public groups of the records."""

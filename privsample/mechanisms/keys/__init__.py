@@ -1,0 +1,1 @@
+"""Mechanisms that release keys which are not public."""
