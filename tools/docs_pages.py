@@ -193,10 +193,15 @@ def cost_picture(account: Accountant, delta: float) -> Any:
 
 
 def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep."""
+    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep.
+
+    An epsilon is infinite where delta is smaller than the infinity mass, at which the curve goes on to the right.
+    """
     deltas = np.geomspace(least, 0.1, 12)
     steep = account.epsilon(deltas)
-    even, at = figures.cost_curve(account, float(steep[0]), least)
+    finite = np.isfinite(steep)
+    deltas, steep = deltas[finite], steep[finite]
+    even, at = figures.cost_curve(account, float(steep[0]) * (1.0 if finite.all() else 1.25), least)
     epsilons, both = np.append(even, steep[steep > 0]), np.append(at, deltas[steep > 0])
     order = np.lexsort((-both, epsilons))
     return epsilons[order], both[order]

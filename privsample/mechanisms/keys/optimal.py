@@ -55,8 +55,8 @@ class OptimalKeys(PrivateKeys):
 
     Notes
     -----
-    Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; docs/notes/keys.md. Kind: exact for one key per unit, upper
-    bound for several.
+    Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; docs/notes/keys.md. Kind: exact up to five keys per
+    unit, an upper bound for more.
 
     Examples
     --------
