@@ -144,7 +144,8 @@ class AccountDirective(PageDirective):
             "In the example": [dot],
             "Kind": [f"{words}: {', '.join(views)}" for words, views in by_kind(account).items()],
             "Source": account.source.split("; "),
-            "Assumptions": [f"`{one.name}`: {one.value}" for one in Assumption if one in account.assumptions] or ["none"],
+            "Assumptions": [f"`{one.name}`: {one.value}" for one in Assumption if one in account.assumptions]
+            or ["none"],
         }
         lines = [f"{title}\n" + "".join(f": {line}\n" for line in said) for title, said in facts.items()]
         return [shown, nodes.container("", *self.parse_text_to_nodes("\n".join(lines)), classes=["facts"])]
