@@ -77,7 +77,7 @@ lock: ## resolve the dependencies anew into requirements.lock
 	@mkdir -p build
 	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
 		--fork-strategy requires-python --extra all --group dev --group docs --generate-hashes \
-		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		--no-strip-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		--output-file build/requirements.txt
 	@{ echo '# Written by make lock. All extras but spark and all groups, for every supported Python.'; \
 		cat build/requirements.txt; } > requirements.lock
