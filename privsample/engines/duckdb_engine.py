@@ -14,12 +14,14 @@ from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, ga
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
 from privsample.engines.sources import is_path, is_relation, open_stream, quoted
-from privsample.engines.sql import chosen_sql, clipped_sql, index_sql, literal, number_sql
+from privsample.engines.sql import FLOATS, chosen_sql, clipped_sql, index_sql, literal, number_sql
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.tally import Tally
 
 _KEYS, _SOURCE = "privsample_keys", "privsample_rows"
+# Parquet files give the smallest and the largest value without NaN: from these, DuckDB concludes that none is NaN.
+_SETTINGS = {"preserve_insertion_order": "false", "disabled_optimizers": "statistics_propagation"}
 
 
 @frozen_value
@@ -36,7 +38,8 @@ class DuckDBEngine:
         Parameters
         ----------
         source : object
-            A DuckDB relation, whose own connection computes; or what `ArrowEngine` takes.
+            A DuckDB relation; or what `ArrowEngine` takes. The own connection of a relation computes unless records
+            are floating-point numbers or the contribution of a unit is bounded: these rows are streamed.
         mechanism : Mechanism
             A mechanism that has tallies.
         columns : Columns
@@ -85,16 +88,22 @@ def _opened(source: Any, columns: Columns) -> Iterator[_Rows]:
     """The columns of a source as a DuckDB relation. Raises SchemaError and TypeError."""
     import duckdb
 
-    if is_relation(source) and columns.unit is None:
-        check_columns(source.columns, columns)
+    if is_relation(source) and _computes_itself(source, columns):
         names = ", ".join(map(quoted, columns.names))
         empty = _read(source.project(names).limit(0))
         yield _Rows(relation=source, empty=empty)
         return
     with TemporaryDirectory() as folder:
-        settings: dict[str, Any] = {"temp_directory": folder, "preserve_insertion_order": "false"}
+        settings: dict[str, Any] = {"temp_directory": folder, **_SETTINGS}
         with duckdb.connect(config=settings) as connection:
             yield _own_rows(source, columns, connection)
+
+
+def _computes_itself(relation: Any, columns: Columns) -> bool:
+    """Whether the connection of a relation can compute: it may conclude from the range in a file that none is NaN."""
+    check_columns(relation.columns, columns)
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    return columns.unit is None and kinds[str(columns.records)] not in FLOATS
 
 
 def _own_rows(source: Any, columns: Columns, connection: Any) -> _Rows:

@@ -14,9 +14,9 @@ from privsample.mechanisms.tallies.rule import RecordRule
 _ORDINARY = 950  # exponents of powers of two that are normal doubles, also times 2^53
 _FARTHEST_SUM = 2**62 - 2**10  # a double below 2^62: larger indices lie beyond all bounds of sums of units
 _WORD = 2**64 - 1
-_FLOATS = ("DOUBLE", "FLOAT")
+FLOATS = ("DOUBLE", "FLOAT")
 _NUMBERS = (
-    *_FLOATS,
+    *FLOATS,
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 )
 
@@ -28,7 +28,7 @@ def index_sql(rule: RecordRule, column: str, kind: str) -> str | None:
     if kind == "VARCHAR" or kind.startswith("ENUM("):
         return _code_sql(rule, column)
     number = number_sql(column, kind)
-    return None if number is None else _rounded(rule, number, may_be_nan=kind in _FLOATS)
+    return None if number is None else _rounded(rule, number, may_be_nan=kind in FLOATS)
 
 
 def number_sql(column: str, kind: str) -> str | None:

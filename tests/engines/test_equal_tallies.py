@@ -174,6 +174,47 @@ def test_files_folders_and_datasets_give_one_tally(rng, tmp_path):
         assert ps.tally_source(source, mechanism, columns="x") == mechanism.tally((whole["key"], whole["x"]))
 
 
+RANGES = {
+    "inside": [np.nan, 1.0, 2.5],
+    "on an end": [np.nan, 1.0, 10.0],
+    "above": [np.nan, -3.0, 40.0],
+    "all below": [np.nan, -5.0, -3.0],
+    "all above": [np.nan, 12.0, 12.0],
+    "only missing": [np.nan, np.nan, np.nan],
+    "infinite": [np.nan, np.inf, -np.inf],
+}
+
+
+def parquet_sources(file):
+    """The engines, each with a source of the rows of a Parquet file with statistics."""
+    yield "arrow", file
+    yield "duckdb", file
+    yield "polars", file
+    yield "duckdb", ds.dataset(file)
+    yield "duckdb", duckdb.connect().read_parquet(str(file))
+    yield "duckdb", duckdb.connect().sql(f"SELECT x, key, unit FROM '{file}' WHERE key >= 'a'")
+    yield "polars", pl.scan_parquet(file)
+
+
+@pytest.mark.parametrize("numbers", RANGES.values(), ids=RANGES)
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_ranges_in_files_do_not_hide_missing_values(kind, numbers, tmp_path):
+    """The statistics of a Parquet file leave out NaN, so a query planner may conclude that there is none."""
+    values = np.array(numbers * 2, dtype=kind)
+    rows = pa.table({"x": values, "key": ["a", "b"] * 3, "unit": [0, 0, 1, 1, 2, 2]})
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=4)
+    contributions = [None, ps.Contribution(records=2), ps.Contribution(clip=(-1, 12))]
+    away = ps.LaplaceSum(bounds=(-7.0, -2.0), scale=1)
+    grouped = [ps.by("key", SUM, keys=["a", "b"], contribution=bounds) for bounds in contributions]
+    for mechanism in (SUM, away, *MECHANISMS.values(), *grouped):
+        unit = "unit" if getattr(mechanism, "contribution", None) else None
+        names = [unit, "key"] if unit else ["key"] if isinstance(mechanism, ps.GroupedMechanism) else []
+        chosen = [rows[name] for name in names]
+        expected = mechanism.tally((*chosen, rows["x"]) if chosen else rows["x"])
+        for engine, source in parquet_sources(tmp_path / "rows.parquet"):
+            assert ps.tally_source(source, mechanism, columns="x", unit=unit, engine=engine) == expected, engine
+
+
 def test_rows_and_labels_are_read_in_the_order_of_their_names(rng):
     rows = pa.table({"b": rng.random(30), "a": rng.random(30), "key": rng.choice(KEYS, 30)})
     mechanism = ps.ClippedSum(norm=1, noise_std=1, width=2)
