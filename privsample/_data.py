@@ -145,6 +145,8 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
     except ImportError:
         raise ImportError("reading an Arrow stream needs pyarrow: pip install 'privsample[files]'") from None
     try:
+        if _is_one_column(data):  # Arrow reads a column of structs as a table
+            raise TypeError
         reader = pa.RecordBatchReader.from_stream(data)
     except Exception:  # noqa: BLE001 - not a stream of tables, or one that cannot be made: its message may show a record
         try:
@@ -163,6 +165,11 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
             yield _numbers(array.slice(start, ROWS))
 
 
+def _is_one_column(data: Any) -> bool:
+    """Whether the data are one column, such as a ChunkedArray, or a Series of polars or pandas, and not a table."""
+    return (hasattr(data, "type") or hasattr(data, "dtype")) and not hasattr(data, "columns")
+
+
 def prefetch(batches: Iterable[Any]) -> Iterator[Any]:
     """The same batches; the next ones are read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
@@ -173,6 +180,27 @@ def prefetch(batches: Iterable[Any]) -> Iterator[Any]:
         while (batch := coming.popleft().result()) is not None:
             coming.append(reader.submit(next, source, None))
             yield batch
+
+
+def value_type(kind: Any) -> Any:
+    """The type of the values of an Arrow column of dictionaries, and any other type as it is.
+
+    Views of text become text: Arrow casts no dictionary to them.
+    """
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
+
+
+def decoded(array: Any) -> Any:
+    """An Arrow array of the `value_type` of its type: the values of a dictionary in their places."""
+    import pyarrow as pa
+
+    kind = value_type(array.type)
+    if pa.types.is_dictionary(array.type):  # Arrow has neither a cast nor a look-up of views
+        return array.dictionary.cast(kind).take(array.indices)
+    return array.cast(kind)
 
 
 def _check_type(kind: Any) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 from privsample._value import frozen_value
 from privsample.engines.parts import Part, parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.sources import is_path
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.tallies.merge import merge_tallies
 from privsample.mechanisms.tallies.tally import Tally
 
 _BRANCHES = 8  # tallies that one task adds up
+_AXES_OF_FRAME = 2
 
 
 @frozen_value
@@ -51,13 +53,28 @@ class DaskEngine:
         SchemaError
             If a column is missing or has the wrong type, or if the job fails. Nothing is drawn.
         """
-        if type(source).__module__.startswith("dask."):
-            parts = _array_parts(source, columns) if hasattr(source, "chunks") else _frame_parts(source, columns)
-        elif columns.unit is None:
-            parts = _file_parts(source, mechanism, columns)
-        else:
-            parts = _frame_parts(_frame_of_files(source, mechanism, columns), columns)
-        return _tallied(parts, mechanism, columns)
+        try:
+            import dask  # noqa: F401
+        except ImportError:
+            raise ImportError("engine='dask' needs dask: pip install 'privsample[dask]'") from None
+        return _tallied(_parts(source, mechanism, columns), mechanism, columns)
+
+
+def _parts(source: Any, mechanism: Mechanism, columns: Columns) -> list["_Task"]:
+    """The parts of a source. Raises TypeError if it is none that dask reads."""
+    module, axes = type(source).__module__, getattr(source, "ndim", None)
+    if module.startswith("dask.array"):
+        return _array_parts(source, columns)
+    if module.startswith("dask.dataframe") and axes == _AXES_OF_FRAME:
+        return _frame_parts(source, columns)
+    if not is_path(source):
+        raise TypeError(
+            "source must be a dask DataFrame or Array, a path, or a list of paths for engine='dask', got "
+            f"{type(source).__name__}"
+        )
+    if columns.unit is None:
+        return _file_parts(source, mechanism, columns)
+    return _frame_parts(_frame_of_files(source, mechanism, columns), columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +123,9 @@ def _add(tallies: Sequence[Tally]) -> Tally:
 
 def _file_parts(source: Any, mechanism: Mechanism, columns: Columns) -> list[_Task]:
     """The parts of files, which the workers read without another library between."""
-    parts, empty = parquet_parts(source, columns)
-    check_types(empty, columns, mechanism)
-    return [_Task(name=part.name, content=part, read=_read_file) for part in parts]
+    files = parquet_parts(source, columns)
+    check_types(files.empty, columns, mechanism)
+    return [_Task(name=part.name, content=part, read=_read_file) for part in files.parts]
 
 
 def _read_file(part: Part, columns: Columns, mechanism: Mechanism) -> Any:
@@ -119,9 +136,9 @@ def _frame_of_files(source: Any, mechanism: Mechanism, columns: Columns) -> Any:
     """The files as a dask DataFrame of Arrow columns."""
     import dask.dataframe as dd
 
-    parts, empty = parquet_parts(source, columns)
-    check_types(empty, columns, mechanism)
-    return dd.from_map(_read_frame, parts, names=columns.names, meta=_to_frame(empty))
+    files = parquet_parts(source, columns)
+    check_types(files.empty, columns, mechanism)
+    return dd.from_map(_read_frame, files.parts, names=columns.names, meta=_to_frame(files.empty))
 
 
 def _read_frame(part: Part, *, names: tuple[str, ...]) -> Any:
@@ -136,7 +153,7 @@ def _to_frame(table: Any) -> Any:
 
 def _frame_parts(frame: Any, columns: Columns) -> list[_Task]:
     """The partitions of a dask DataFrame; with units, of one whose partitions hold complete units."""
-    check_columns(map(str, frame.columns), columns, "the dask DataFrame")
+    check_columns(frame.columns, columns, "the dask DataFrame")
     chosen = frame[list(columns.names)]
     if columns.unit is not None:
         # The hash depends on the type, which must therefore be the same in every partition.

@@ -3,23 +3,25 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import has_magic
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from privsample._value import frozen_value
-from privsample.engines.arrow_engine import ArrowEngine
+from privsample.engines.arrow_engine import ArrowEngine, tally_stream
 from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, gathered
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
-from privsample.engines.sources import is_path, is_relation, open_stream, quoted
+from privsample.engines.sources import Stream, is_path, is_relation, open_stream, quoted
 from privsample.engines.sql import FLOATS, chosen_sql, clipped_sql, index_sql, literal, number_sql
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.tally import Tally
 
 _KEYS, _SOURCE = "privsample_keys", "privsample_rows"
+_WIDEST_DECIMAL = 128  # bits
 # Parquet files give the smallest and the largest value without NaN: from these, DuckDB concludes that none is NaN.
 _SETTINGS = {"preserve_insertion_order": "false", "disabled_optimizers": "statistics_propagation"}
 
@@ -63,6 +65,8 @@ class DuckDBEngine:
         if rule is None or not isinstance(columns.records, str):
             return ArrowEngine().tally(source, mechanism, columns)
         with _opened(source, columns) as rows:
+            if isinstance(rows, Stream):
+                return tally_stream(rows, mechanism, columns)
             check_types(rows.empty, columns, mechanism)
             query = _query(rows, mechanism, columns)
             if query is None:
@@ -84,8 +88,11 @@ class _Rows:
 
 
 @contextmanager
-def _opened(source: Any, columns: Columns) -> Iterator[_Rows]:
-    """The columns of a source as a DuckDB relation. Raises SchemaError and TypeError."""
+def _opened(source: Any, columns: Columns) -> Iterator[_Rows | Stream]:
+    """The columns of a source as a DuckDB relation, or as a stream where DuckDB would read other data or no data.
+
+    Raises SchemaError and TypeError.
+    """
     import duckdb
 
     if is_relation(source) and _computes_itself(source, columns):
@@ -101,32 +108,52 @@ def _opened(source: Any, columns: Columns) -> Iterator[_Rows]:
 
 def _computes_itself(relation: Any, columns: Columns) -> bool:
     """Whether the connection of a relation can compute: it may conclude from the range in a file that none is NaN."""
+    try:
+        kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    except Exception as error:  # noqa: BLE001 (its message may show data)
+        raise unreadable("the relation", error) from None
     check_columns(relation.columns, columns)
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     return columns.unit is None and kinds[str(columns.records)] not in FLOATS
 
 
-def _own_rows(source: Any, columns: Columns, connection: Any) -> _Rows:
-    """The rows of a source in a connection of its own."""
+def _own_rows(source: Any, columns: Columns, connection: Any) -> _Rows | Stream:
+    """The rows of a source in a connection of its own; a stream if DuckDB cannot read them as they are."""
     import pyarrow as pa
 
     if is_path(source):
-        parts, empty = parquet_parts(source, columns)
-        files = ", ".join(dict.fromkeys(literal(part.file) for part in parts))
+        found = parquet_parts(source, columns)
+        # DuckDB reads names of files as patterns, and ignores the case of letters in names of columns.
+        if found.ambiguous or any(map(has_magic, found.names)):
+            return open_stream(source, columns)
+        files = ", ".join(map(literal, found.names))
         names = ", ".join(map(quoted, columns.names))
         query = f"SELECT {names} FROM read_parquet([{files}], hive_partitioning = false)"
         try:
             relation = connection.sql(query)
         except Exception as error:  # noqa: BLE001 (its message may show data)
             raise unreadable("the files", error) from None
-        return _Rows(relation=relation, empty=empty, connection=connection)
-    if isinstance(source, pa.Table):
+        return _Rows(relation=relation, empty=found.empty, connection=connection)
+    if isinstance(source, pa.Table) and _is_readable(source.schema, columns):
         check_columns(source.column_names, columns)
         chosen = source.select(list(columns.names))
         return _Rows(relation=connection.from_arrow(chosen), empty=chosen.slice(0, 0), connection=connection)
     stream = open_stream(source, columns)
+    if not _is_readable(stream.empty.schema, columns):
+        return stream
     reader = pa.RecordBatchReader.from_batches(stream.empty.schema, stream.batches)
     return _Rows(relation=connection.from_arrow(reader), empty=stream.empty, connection=connection)
+
+
+def _is_readable(schema: Any, columns: Columns) -> bool:
+    """Whether DuckDB reads the Arrow types of the columns."""
+    from pyarrow import types
+
+    def readable(kind: Any) -> bool:
+        if types.is_decimal(kind):
+            return kind.bit_width <= _WIDEST_DECIMAL and kind.scale >= 0
+        return not (types.is_float16(kind) or types.is_nested(kind))
+
+    return all(readable(field.type) for field in schema if field.name in columns.names)
 
 
 def _query(rows: _Rows, mechanism: Mechanism, columns: Columns) -> Any | None:

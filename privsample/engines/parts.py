@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from privsample._data import value_type
 from privsample.engines.protocol import Columns, check_columns, check_same_types, unreadable
 from privsample.errors import SchemaError
 
@@ -34,14 +35,32 @@ class Part:
             return _decoded(file.read_row_groups(list(range(self.first, self.last)), columns=list(names)))
 
 
-def parquet_parts(source: Any, columns: Columns) -> tuple[list[Part], Any]:
-    """The parts of the files of a path, a folder, a glob or a list of these, and an empty table of the columns.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFiles:
+    """The parts of Parquet files, an empty Arrow table of the columns, and whether their names are unambiguous.
+
+    `ambiguous` is True if a file has another column whose name equals that of a chosen one but for the case of letters.
+    """
+
+    parts: list[Part]
+    empty: Any
+    ambiguous: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The absolute names of the files."""
+        return list(dict.fromkeys(part.file for part in self.parts))
+
+
+def parquet_parts(source: Any, columns: Columns) -> ParquetFiles:
+    """The parts of the files of a path, a folder, a glob or a list of these.
 
     Raises SchemaError, if there is no file, one cannot be read, or the columns are missing or differ in type.
     """
     import pyarrow.parquet as pq
 
-    parts, tables = list[Part](), dict[str, Any]()
+    parts, tables, ambiguous = list[Part](), dict[str, Any](), False
+    chosen = set(map(str.casefold, columns.names))
     for path in parquet_files(source):
         try:
             with pq.ParquetFile(path) as file:
@@ -50,20 +69,25 @@ def parquet_parts(source: Any, columns: Columns) -> tuple[list[Part], Any]:
         except (OSError, ValueError) as error:  # ValueError: it is no Parquet file
             raise unreadable(f"file {path}", error) from None
         check_columns(schema.names, columns, f"file {path}")
+        ambiguous |= sum(name.casefold() in chosen for name in schema.names) > len(columns.names)
         tables[path] = _decoded(schema.empty_table().select(list(columns.names)))
         parts += [Part(file=path, first=first, last=last) for first, last in _runs(rows)]
     kinds = {path: {field.name: str(field.type) for field in table.schema} for path, table in tables.items()}
     check_same_types(kinds, columns)
-    return parts, next(iter(tables.values()))
+    return ParquetFiles(parts=parts, empty=next(iter(tables.values())), ambiguous=ambiguous)
 
 
 def parquet_files(source: Any) -> list[str]:
     """The absolute names of all files, sorted, each once. Raises SchemaError if there are none."""
     found = set[str]()
     given = [source] if isinstance(source, (str, PathLike)) else list(source)
+    if not given:
+        raise SchemaError("source must name at least one Parquet file, got an empty list")
     for item in given:
         if not isinstance(item, (str, PathLike)):
             raise TypeError(f"a path must be a text or a path, got {type(item).__name__}")
+        if not fspath(item):
+            raise SchemaError("source must be a path, a folder or a glob, got an empty text")
         path = Path(fspath(item)).absolute()
         if path.is_dir():
             new = [file for file in path.rglob("*.parquet") if file.is_file()]
@@ -92,8 +116,4 @@ def _decoded(table: Any) -> Any:
     """The table with the values of its columns in place of dictionaries, which differ between files."""
     import pyarrow as pa
 
-    types = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(types))
+    return table.cast(pa.schema([field.with_type(value_type(field.type)) for field in table.schema]))

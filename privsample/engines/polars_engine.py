@@ -83,8 +83,7 @@ def _frame(source: Any, columns: Columns) -> Any:
     from polars import selectors
 
     if is_path(source):
-        parts, _ = parquet_parts(source, columns)
-        files = list(dict.fromkeys(part.file for part in parts))
+        files = parquet_parts(source, columns).names
         texts = selectors.categorical().cast(pl.String)  # dictionaries, which differ between files
         each = (pl.scan_parquet(file, hive_partitioning=False, glob=False) for file in files)
         return pl.concat([select(frame, columns.names).with_columns(texts) for frame in each])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from privsample._data import prefetch
+from privsample._data import decoded, prefetch, value_type
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, unreadable
 
@@ -49,9 +49,8 @@ def open_stream(source: Any, columns: Columns) -> Stream:
     import pyarrow as pa
 
     if is_path(source):
-        parts, empty = parquet_parts(source, columns)
-        files = list(dict.fromkeys(part.file for part in parts))
-        return Stream(empty=empty, batches=_decoded(_file_batches(files, columns), empty.schema))
+        files = parquet_parts(source, columns)
+        return Stream(empty=files.empty, batches=_decoded(_file_batches(files.names, columns), files.empty.schema))
     try:
         names = names_of(source)
     except Exception as error:  # noqa: BLE001 (of any library: its message may show data)
@@ -66,7 +65,7 @@ def open_stream(source: Any, columns: Columns) -> Stream:
         raise unreadable("the source", error) from None
     check_columns(reader.schema.names, columns)
     fields = [reader.schema.field(name) for name in columns.names]
-    schema = pa.schema([field.with_type(_value_type(field.type)) for field in fields])
+    schema = pa.schema([field.with_type(value_type(field.type)) for field in fields])
     return Stream(empty=schema.empty_table(), batches=_decoded(prefetch(reader), schema))
 
 
@@ -92,7 +91,7 @@ def _reader(source: Any, names: list[str]) -> Any:
         return source.project(", ".join(map(quoted, names))).to_arrow_reader(_ROWS)
     if not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(f"source must be {_NAMED}, got {type(source).__name__}")
-    if isinstance(source, pa.Table):
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
         source = source.select(names)
     elif hasattr(source, "columns"):  # a DataFrame of Polars or pandas
         source = source[names]
@@ -136,19 +135,14 @@ def _file_batches(files: list[str], columns: Columns) -> Iterator[Any]:
 
 def _decoded(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
     """The columns of a schema of each record batch, values in place of dictionaries. Raises SchemaError."""
+    import pyarrow as pa
+
     names = schema.names
     try:
         for batch in batches:
-            chosen = batch.select(names)
-            yield chosen if chosen.schema.types == schema.types else chosen.cast(schema)
+            columns = [decoded(batch.column(name)) for name in names]
+            yield pa.record_batch(columns, schema=schema)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 (of any library: its message may show data)
         raise unreadable("the source", error) from None
-
-
-def _value_type(kind: Any) -> Any:
-    """The type of the values of a column of dictionaries, and any other type as it is."""
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -80,8 +80,9 @@ def test_processes_give_the_tally_of_files(rows, files):
 
 def test_parts_of_files_have_names_and_cover_each_row_group_once(files, monkeypatch):
     monkeypatch.setattr("privsample.engines.parts._ROWS", 100)
-    parts, empty = parquet_parts(str(files / "*.parquet"), Columns(records="stay"))
-    assert empty.num_rows == 0
+    found = parquet_parts(str(files / "*.parquet"), Columns(records="stay"))
+    parts = found.parts
+    assert found.empty.num_rows == 0
     assert len({part.name for part in parts}) == len(parts) == 10
     assert sum(part.read(["stay"]).num_rows for part in parts) == SIZE
     assert [(part.first, part.last) for part in parts[:2]] == [(0, 2), (2, 3)]

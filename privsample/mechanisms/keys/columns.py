@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import is_encodable
-from privsample._data import readable_dtype
+from privsample._data import decoded, readable_dtype, value_type
 from privsample.errors import SchemaError
 
 _LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers of 64 bits
@@ -109,7 +109,7 @@ def _of_arrow(column: Any, wanted: str) -> tuple[Sequence[Any], Codes]:
     except Exception:  # noqa: BLE001 - the library's own message may show an entry
         raise SchemaError(f"{wanted}; it could not be read as an Arrow column") from None
     if types.is_dictionary(entries.type):
-        entries = entries.cast(entries.type.value_type)
+        entries = pa.chunked_array(map(decoded, entries.chunks), value_type(entries.type))
     accepted = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_floating)
     if not any(accept(entries.type) for accept in (*accepted, types.is_null)):
         raise SchemaError(f"{wanted}, got {entries.type}")
