@@ -20,6 +20,7 @@ from privsample.cli.output import Console, check_tables, print_json, round_down,
 from privsample.errors import BudgetExceeded
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.tallies.tally import is_tally
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 ABOUT = "keep a privacy budget: all releases from one data set, and the remaining budget"
@@ -90,7 +91,10 @@ def open_ledger(path: str) -> Ledger:
 
 
 def release_with_ledger(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
-    """Charge the ledger, then draw from data that were validated before. Raises: UsageProblem, SchemaError."""
+    """Charge the ledger, then draw. Raises: UsageProblem, SchemaError.
+
+    Records were validated before; whether a tally is one of this mechanism is checked here, before it is charged.
+    """
     with build.usage_errors():
         account = mechanism.accountant
         fits = ledger.fits(account)
@@ -98,7 +102,7 @@ def release_with_ledger(ledger: Ledger, mechanism: Mechanism, data: Any, label: 
         with ledger_errors():
             ledger.spend(account, label=label or type(mechanism).__name__)  # raises BudgetExceeded with the reason
     with ledger_errors():
-        return ledger.release(mechanism, data, label=label, validated=True)
+        return ledger.release(mechanism, data, label=label, validated=not is_tally(data))
 
 
 def _add_init(parser: Any) -> None:

@@ -15,7 +15,7 @@ from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, ga
 from privsample.engines.parts import parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
 from privsample.engines.sources import Stream, is_path, is_relation, open_stream, quoted
-from privsample.engines.sql import FLOATS, chosen_sql, clipped_sql, index_sql, literal, number_sql
+from privsample.engines.sql import FLOATS, chosen_sql, clipped_sql, index_sql, is_text, literal, number_sql
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.tally import Tally
@@ -177,8 +177,7 @@ def _query(rows: _Rows, mechanism: Mechanism, columns: Columns) -> Any | None:
 
 def _key(rows: _Rows, name: str) -> str:
     """The key of a group or unit: whole numbers as they are, text as its bytes, without a collation."""
-    kind = rows.kind(name)
-    return f"encode(CAST({quoted(name)} AS VARCHAR))" if kind == "VARCHAR" or kind[:5] == "ENUM(" else quoted(name)
+    return f"encode(CAST({quoted(name)} AS VARCHAR))" if is_text(rows.kind(name)) else quoted(name)
 
 
 def _bounded_query(rows: _Rows, mechanism: Mechanism, columns: Columns, index: str) -> Any | None:
@@ -203,7 +202,11 @@ def _bounded_query(rows: _Rows, mechanism: Mechanism, columns: Columns, index: s
         f"{UNLISTED} ELSE 0 END AS bad, u, place AS p, {value[-1:]} FROM (SELECT {unit} AS u, {group} AS k, {value} "
         f"FROM {_SOURCE}) LEFT JOIN {_KEYS} ON k = key"
     )
-    counted = chosen_sql(chosen, bounds) if bounds.clip is None else clipped_sql(chosen, bounds, rule)
+    units_of_text = is_text(rows.kind(columns.unit))
+    if bounds.clip is None:
+        counted: str | None = chosen_sql(chosen, bounds, of_text=units_of_text)
+    else:
+        counted = clipped_sql(chosen, bounds, rule, of_text=units_of_text)
     if counted is None or number is None:
         return None
     counted_from = rule.first if bounds.clip is None else 0

@@ -25,10 +25,15 @@ def index_sql(rule: RecordRule, column: str, kind: str) -> str | None:
     """The integer of a record of a column of this type of DuckDB; None if SQL cannot compute it."""
     if not _is_exact(rule):
         return None
-    if kind == "VARCHAR" or kind.startswith("ENUM("):
+    if is_text(kind):
         return _code_sql(rule, column)
     number = number_sql(column, kind)
     return None if number is None else _rounded(rule, number, may_be_nan=kind in FLOATS)
+
+
+def is_text(kind: str) -> bool:
+    """Whether a column of this type of DuckDB holds text."""
+    return kind == "VARCHAR" or kind.startswith("ENUM(")
 
 
 def number_sql(column: str, kind: str) -> str | None:
@@ -37,21 +42,25 @@ def number_sql(column: str, kind: str) -> str | None:
     return f"CAST({column} AS DOUBLE)" if kind in _NUMBERS or decimal else None
 
 
-def chosen_sql(rows: str, bounds: Contribution) -> str:
+def chosen_sql(rows: str, bounds: Contribution, *, of_text: bool) -> str:
     """The rows that count, of rows (bad, u, p, q): the unit, the place of the group, and the integer of the record.
 
-    Of a unit, the groups with most rows count, ties by their place, and in each those with the smallest mixed integer.
-    Rows with bad > 0, whose unit or key is missing or not listed, are kept.
+    Of a unit, the groups with most rows count, ties by their hash, and in each those with the smallest hash. Rows with
+    bad > 0, whose unit or key is missing or not listed, are kept. `of_text`: whether u is the bytes of a text.
     """
+    numbered = (
+        "SELECT bad, u, p, q, count(*) OVER (PARTITION BY bad, u, p) AS size, "
+        f"row_number() OVER (PARTITION BY bad, u, p, q) - 1 AS i FROM ({rows})"
+    )
+    hashed = f"SELECT bad, u, p, q, size, cell, {_record_hash_sql('hash')} FROM ({_with_cells(numbered, of_text)})"
     return (
-        f"SELECT bad, p, q FROM (SELECT bad, u, p, q, g, r FROM (SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY "
-        f"bad, size DESC, p) AS g FROM (SELECT bad, u, p, q, count(*) OVER (PARTITION BY bad, u, p) AS size, "
-        f"row_number() OVER (PARTITION BY bad, u, p ORDER BY mixed, q) AS r FROM ({_mixed(rows)})))) "
+        f"SELECT bad, p, q FROM (SELECT bad, p, q, dense_rank() OVER (PARTITION BY u ORDER BY bad, size DESC, cell, p) "
+        f"AS g, row_number() OVER (PARTITION BY bad, u, p ORDER BY hash, q) AS r FROM ({hashed})) "
         f"WHERE bad > 0 OR (g <= {bounds.groups} AND r <= {bounds.records_per_group})"
     )
 
 
-def clipped_sql(rows: str, bounds: Contribution, rule: RecordRule) -> str | None:
+def clipped_sql(rows: str, bounds: Contribution, rule: RecordRule, *, of_text: bool) -> str | None:
     """As `chosen_sql`, for rows (bad, u, p, x) with a double x: one row for each unit and group, of its clipped sum."""
     grid, (first, last) = bounds._grid, bounds._ends
     if not _is_exact(rule) or abs(grid.exponent) >= _ORDINARY:
@@ -65,8 +74,8 @@ def clipped_sql(rows: str, bounds: Contribution, rule: RecordRule) -> str | None
     value = _rounded(rule, f"(CAST(total AS DOUBLE) * {_double(grid.pitch)})", may_be_nan=False)
     cells = f"SELECT bad, u, p, count(*) AS size, {total} AS total FROM ({rows}) GROUP BY bad, u, p"
     return (
-        f"SELECT bad, p, {value} AS q FROM (SELECT *, row_number() OVER (PARTITION BY u ORDER BY bad, size DESC, p) "
-        f"AS g FROM ({cells})) WHERE bad > 0 OR g <= {bounds.groups}"
+        f"SELECT bad, p, {value} AS q FROM (SELECT *, row_number() OVER (PARTITION BY u ORDER BY bad, size DESC, "
+        f"cell, p) AS g FROM ({_with_cells(cells, of_text)})) WHERE bad > 0 OR g <= {bounds.groups}"
     )
 
 
@@ -106,14 +115,32 @@ def _is_exact(rule: RecordRule) -> bool:
     )
 
 
-def _mixed(rows: str) -> str:
-    """Rows with the mixed bits of q, an integer >= 0: `Contribution` computes the same (splitmix64)."""
-    steps = (
-        f"(CAST(q AS UHUGEINT) + {_whole(0x9E3779B97F4A7C15)}) & {_whole(_WORD)} AS m1",
-        f"(xor(m1, m1 >> {_whole(30)}) * {_whole(0xBF58476D1CE4E5B9)}) & {_whole(_WORD)} AS m2",
-        f"(xor(m2, m2 >> {_whole(27)}) * {_whole(0x94D049BB133111EB)}) & {_whole(_WORD)} AS m3",
+def _with_cells(rows: str, of_text: bool) -> str:
+    """Rows with `cell`, the hash of the unit u and of the place p of the group: as in `Contribution`."""
+    seed = "CAST(md5_number_lower(u) AS UHUGEINT)" if of_text else _bits_sql("u")
+    steps = [*_mix_sql("seed", seed), *_mix_sql("place", _bits_sql("p")), *_mix_sql("cell", "xor(seed, place)")]
+    return f"SELECT *, {', '.join(steps)} FROM ({rows})"
+
+
+def _record_hash_sql(name: str) -> str:
+    """The hash of a record: of its cell, its integer q >= 0, and its number i among equal ones."""
+    steps = [*_mix_sql("value", f"xor(cell, {_bits_sql('q')})"), *_mix_sql(name, f"xor(value, {_bits_sql('i')})")]
+    return ", ".join(steps)
+
+
+def _mix_sql(name: str, bits: str) -> tuple[str, ...]:
+    """Columns of which the last, `name`, holds mixed bits (splitmix64), each computed from those before it."""
+    return (
+        f"({bits} + {_whole(0x9E3779B97F4A7C15)}) & {_whole(_WORD)} AS {name}_1",
+        f"(xor({name}_1, {name}_1 >> {_whole(30)}) * {_whole(0xBF58476D1CE4E5B9)}) & {_whole(_WORD)} AS {name}_2",
+        f"(xor({name}_2, {name}_2 >> {_whole(27)}) * {_whole(0x94D049BB133111EB)}) & {_whole(_WORD)} AS {name}_3",
+        f"xor({name}_3, {name}_3 >> {_whole(31)}) AS {name}",
     )
-    return f"SELECT bad, u, p, q, {', '.join(steps)}, xor(m3, m3 >> {_whole(31)}) AS mixed FROM ({rows})"
+
+
+def _bits_sql(column: str) -> str:
+    """A whole number of at most 64 bits as its bits, in two's complement."""
+    return f"CAST(CAST({column} AS HUGEINT) & {_WORD}::HUGEINT AS UHUGEINT)"
 
 
 def literal(text: str) -> str:

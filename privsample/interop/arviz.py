@@ -62,15 +62,15 @@ def to_arviz(
     TypeError, ValueError
         If draws, names or lengths could not be restored unchanged from a netCDF file.
     """
-    data = {_name(name): _by_chain(name, values, chains) for name, values in draws.items()}
+    data = {check_name(name): _by_chain(name, values, chains) for name, values in draws.items()}
     if len(numbers := {values.shape[1] for values in data.values()}) != 1:
         raise ValueError(f"draws must hold variables with one common number of draws, got {sorted(numbers)}")
-    attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
+    attrs = {check_name(name): _text(name, text) for name, text in attributes.items()}
     axes = _axes(data, dims or {}, coords or {})
     others = {}
     for group, variables in (groups or {}).items():
         made = {
-            _name(name): _by_chain(name, at, chains) if group == "sample_stats" else np.array(at)
+            check_name(name): _by_chain(name, at, chains) if group == "sample_stats" else np.array(at)
             for name, at in variables.items()
         }
         if made:
@@ -174,7 +174,8 @@ def _engine() -> str:
     raise ImportError("netCDF files need h5netcdf with h5py, or netCDF4: pip install 'privsample[netcdf]'")
 
 
-def _name(name: str) -> str:
+def check_name(name: str) -> str:
+    """The name of a variable or an axis, if netCDF files take it. Raises ValueError."""
     if not re.fullmatch(r"[^\W_][^/\x00-\x1f\x7f]*(?<! )", name) or not unicodedata.is_normalized("NFC", name):
         raise ValueError(f"names must start with a letter or digit and be NFC, with no '/' or end space, got {name!r}")
     return name
@@ -206,7 +207,7 @@ def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mappin
         shape = data[name].shape[2:] if name in data else ()
         if name not in data or not len(shape) == len(names) == len(set(names)):
             raise ValueError(f"dims[{name!r}] must name each axis of a variable after the first, got {names}")
-        if any(sizes.setdefault(_name(dim), size) != size for dim, size in zip(names, shape, strict=True)):
+        if any(sizes.setdefault(check_name(dim), size) != size for dim, size in zip(names, shape, strict=True)):
             raise ValueError(f"dims must have one size each, got shape {shape} for {names}; sizes so far are {sizes}")
     if reused := sorted((sizes.keys() | data.keys()) & {*SAMPLE_DIMS} | sizes.keys() & data.keys()):
         raise ValueError(f"variables and dims must differ in name, also from {SAMPLE_DIMS}, got {reused}")

@@ -244,7 +244,17 @@ class Mechanism(Memo, ABC):
         width = self._tally_width
         if tally.keys is not None or not (width is None or tally.sums.shape[1] == width):
             raise SchemaError("the tally must be one that this mechanism makes, got groups or another number of sums")
+        self._check_possible(tally)
         return self._from_integers(tuple(tally.sums[0].tolist()), int(tally.counts[0]))
+
+    def _check_possible(self, tally: Tally) -> None:
+        """Check that records can have the sums of a tally of this mechanism. Raises SchemaError without numbers."""
+        rule = self._record_rule
+        if rule is not None and not rule.is_possible(tally.sums, tally.counts):
+            raise SchemaError(
+                "the tally must hold sums that its numbers of records can have, got others: it was altered; make it "
+                "again with tally()"
+            )
 
     def _integers(self, data: Any) -> tuple[tuple[int, ...], int]:
         """The statistic of any part of the data as integers that add up, and the number of records.
@@ -258,6 +268,11 @@ class Mechanism(Memo, ABC):
         """What `_draw` needs, from the integers of all data and the number of records. Raises SchemaError."""
         del sums, count
         raise TypeError(self._why_no_tally)
+
+    @property
+    def _may_release_nothing(self) -> bool:
+        """Whether `_draw` may return no draws, as the repetition of a mechanism does if it makes no run."""
+        return False
 
     def _draw_groups(self, sums: NDArray[Any], counts: NDArray[np.int64], rng: np.random.Generator) -> Draws:
         """Draw for many groups from their integers, shape (groups, k), and their numbers of records, shape (groups,).
@@ -646,6 +661,10 @@ class Wrapper(Mechanism):
     _checks_entropy: ClassVar[bool] = True
     # True if the draws are those of the base, on its grid.
     _releases_base_draws: ClassVar[bool] = False
+
+    @property
+    def _may_release_nothing(self) -> bool:
+        return self.base._may_release_nothing
 
     def _statistic(self, data: Any) -> Any:
         return self.base._statistic(data)

@@ -152,6 +152,26 @@ def test_the_same_rows_of_a_unit_count_in_all_engines(name, unlisted, rng, monke
         assert_equal_tallies(rows, mechanism, by="key", unit="unit")
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int64(), pa.uint64(), pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+)
+@pytest.mark.parametrize("name", ["one", "several", "clipped"])
+def test_what_counts_depends_on_the_unit_in_the_same_way_in_all_engines(name, kind, rng):
+    """The records have two values and the units few, so that all ties of values and of groups occur."""
+    numbers = rng.integers(0, 120, 3000)
+    if kind in {pa.int8(), pa.int64()}:
+        numbers = 60 - numbers if kind == pa.int8() else (numbers - 60) * 2**56
+    if kind == pa.uint64():
+        column = pa.array([2**64 - 1 - int(number) for number in numbers], kind)
+    else:
+        plain = pa.array(numbers)
+        column = plain.cast(kind) if pa.types.is_integer(kind) else pa.array([f"ü{n}" for n in numbers])
+        column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind)
+    rows = pa.table({"x": rng.integers(0, 2, 3000), "key": rng.choice(KEYS, 3000), "unit": column})
+    mechanism = ps.by("key", ps.LaplaceSum(bounds=(0, 1), scale=1), keys=KEYS, contribution=BOUNDS[name])
+    assert_equal_tallies(rows, mechanism, by="key", unit="unit")
+
+
 def test_files_folders_and_datasets_give_one_tally(rng, tmp_path):
     parts = [table(COLUMNS["float64"](rng), rng) for _ in range(3)]
     for place, part in enumerate(parts):  # another order of the columns, and dictionaries in one of the files
@@ -231,10 +251,10 @@ def test_names_of_columns_are_no_sql_and_no_patterns(rng):
     name = 'x"); DROP TABLE t; -- ^.*$'
     rows = pa.table({name: rng.random(30), "^.*$": rng.choice(KEYS, 30), "*": rng.integers(0, 9, 30)})
     for bounds, unit in ((None, None), (ps.Contribution(), "*")):
-        mechanism = ps.by("^.*$", SUM, keys=KEYS, contribution=bounds)
+        mechanism = ps.by("group", SUM, keys=KEYS, contribution=bounds)
         columns = [rows[each] for each in ("*", "^.*$", name)][0 if unit else 1 :]
         for engine, source in (("arrow", rows), ("duckdb", rows), ("polars", pl.from_arrow(rows).lazy())):
-            found = ps.tally_source(source, mechanism, columns=name, unit=unit, engine=engine)
+            found = ps.tally_source(source, mechanism, columns=name, by="^.*$", unit=unit, engine=engine)
             assert found == mechanism.tally(tuple(columns))
 
 

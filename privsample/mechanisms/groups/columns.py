@@ -1,6 +1,7 @@
 """Columns of keys: text or whole numbers that name the group or the unit of each record."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import md5
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,23 @@ class KeyColumn:
             assert self.text is not None
             seen: dict[str, int] = {}
             return np.fromiter((seen.setdefault(key, len(seen)) for key in self.text), np.int64, len(self.text))
+        return self._looked_up(_codes_of_values)
+
+    def seeds(self) -> NDArray[np.uint64]:
+        """A public hash of 64 bits for each record, a function of its key alone: of text, a part of its MD5."""
+        if self.numbers is not None:
+            return self.numbers.astype(np.int64).view(np.uint64)
+        if self.arrow is None:
+            assert self.text is not None
+            known = {key: place for place, key in enumerate(dict.fromkeys(self.text))}
+            places = np.fromiter((known[key] for key in self.text), np.int64, len(self.text))
+            return _hashes(known).view(np.uint64)[places]
+        return self._looked_up(lambda values: _hashes(values.to_pylist())).view(np.uint64)
+
+    def _looked_up(self, of_values: Callable[[Any], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What a function gives for the dictionary of an Arrow column, for each record."""
         chunks = self.arrow.dictionary_encode().unify_dictionaries().chunks
-        return joined(_codes_of_values(chunk.dictionary)[indices_of(chunk)] for chunk in chunks)
+        return joined(of_values(chunk.dictionary)[indices_of(chunk)] for chunk in chunks)
 
 
 def read_keys(data: Any, name: str) -> KeyColumn:
@@ -148,6 +164,12 @@ def _codes_of_values(values: Any) -> NDArray[np.int64]:
     seen: dict[Any, int] = {}
     items = values.to_pylist()
     return np.fromiter((seen.setdefault(item, len(seen)) for item in items), np.int64, len(items))
+
+
+def _hashes(texts: Iterable[str]) -> NDArray[np.int64]:
+    """The last eight bytes of the MD5 of each text, little-endian, as DuckDB's md5_number_lower gives them."""
+    digests = (md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()[8:] for text in texts)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
 
 
 def joined(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

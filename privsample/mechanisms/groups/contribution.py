@@ -1,5 +1,7 @@
 """Bounds on what one unit, such as a patient with several records, contributes to a release for groups."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,16 +17,21 @@ _FARTHEST = 2**62 - 2**10  # largest index of a record before the sums of units 
 _LARGEST_BOUND = 2**52  # largest index of a bound, so that every sum within the bounds is an exact double
 
 Integers = NDArray[np.int64]
+Seeds = NDArray[np.uint64]
 
 
 @frozen_value
 class Contribution:
     """What one unit with several records contributes: to at most `groups` groups, with bounded records in each.
 
-    Of the groups of a unit, those with most of its records count, and of equal ones those that are listed first. In
-    each of them, at most `records` of its records count, which a public pseudorandom order of their values chooses; or
-    its records are added up, the sum is clipped to `clip`, and counts as one record. What counts depends on the unit's
-    own records alone, and not on their order. All records of a unit must be in one dataset or one part of a tally.
+    Of the groups of a unit, those with most of its records count, and of equal ones those that a hash of the unit puts
+    first. In each of them, at most `records` of its records count, chosen as if uniformly at random by a public hash of
+    the unit, so that the choice prefers no value; or its records are added up, the sum is clipped to `clip`, and counts
+    as one record. What counts depends on the unit's own records alone, and not on their order. All records of a unit
+    must be in one dataset or one part of a tally.
+
+    The records that count are those of units with few records first of all: a mean over the records that count is
+    nearer to a mean over units than to one over records, the more so the smaller `records` is.
 
     Parameters
     ----------
@@ -103,7 +110,9 @@ class Contribution:
         low, high = self.clip
         return index_ends(Domain(low=low, high=high, missing=low), self._grid)
 
-    def bounded(self, units: Integers, places: Integers, values: NDArray[np.generic]) -> NDArray[np.bool_]:
+    def bounded(
+        self, units: Integers, places: Integers, values: NDArray[np.generic], *, seeds: Seeds | None = None
+    ) -> NDArray[np.bool_]:
         """Which records count; all records of each unit must be given.
 
         Parameters
@@ -115,19 +124,23 @@ class Contribution:
         values : numpy.ndarray of int or float
             What each record is, shape (n,) or (n, width): integers on a grid, or numbers after the public rule. They
             must not depend on other records.
+        seeds : numpy.ndarray of uint64, optional
+            A public hash of the unit of each record, shape (n,), which decides what counts. None uses `units`.
 
         Returns
         -------
         numpy.ndarray of bool
             True for the records that count, shape (n,). Records of one unit and group with equal values are alike.
         """
-        cells = _Cells.of(units, places)
+        cells = _Cells.of(units, places, seeds)
         counted = cells.within(self.groups)[cells.cell]
         if self.clip is None and int(cells.sizes.max(initial=0)) > self.records_per_group:
             counted &= _ranks(cells, values) < self.records_per_group
         return counted
 
-    def summed(self, units: Integers, places: Integers, values: FloatArray) -> tuple[Integers, FloatArray]:
+    def summed(
+        self, units: Integers, places: Integers, values: FloatArray, *, seeds: Seeds | None = None
+    ) -> tuple[Integers, FloatArray]:
         """One record for each counted unit and group: the sum of the unit's records in the group, clipped.
 
         Parameters
@@ -136,6 +149,8 @@ class Contribution:
             As for `bounded`.
         values : numpy.ndarray of float
             The records, shape (n,); NaN where they are missing.
+        seeds : numpy.ndarray of uint64, optional
+            As for `bounded`.
 
         Returns
         -------
@@ -144,7 +159,7 @@ class Contribution:
         values : numpy.ndarray of float
             The sums, each in `clip`; NaN if all records of the unit in the group are missing.
         """
-        cells = _Cells.of(units, places)
+        cells = _Cells.of(units, places, seeds)
         present = ~np.isnan(values)
         with np.errstate(over="ignore"):
             steps = np.ldexp(np.where(present, values, 0.0), -self._grid.exponent)
@@ -171,48 +186,68 @@ class _Cells:
     units: Integers
     places: Integers
     sizes: Integers
+    hashes: Seeds
 
     @classmethod
-    def of(cls, units: Integers, places: Integers) -> "_Cells":
-        """The cells of records."""
+    def of(cls, units: Integers, places: Integers, seeds: Seeds | None) -> "_Cells":
+        """The cells of records; the hash of a cell is one of its unit and its group."""
+        hashes = mix(mix(bits_of(units) if seeds is None else seeds) ^ mix(bits_of(places)))
         order = np.lexsort((places, units))
         own, there = units[order], places[order]
         starts = np.ones(len(order), dtype=bool)
         starts[1:] = (own[1:] != own[:-1]) | (there[1:] != there[:-1])
         cell = np.empty(len(order), dtype=np.int64)
         cell[order] = np.cumsum(starts) - 1
-        return cls(cell=cell, units=own[starts], places=there[starts], sizes=np.bincount(cell))
+        sizes = np.bincount(cell)
+        return cls(cell=cell, units=own[starts], places=there[starts], sizes=sizes, hashes=hashes[order][starts])
 
     def within(self, most: int) -> NDArray[np.bool_]:
-        """For each cell, whether it is among the `most` largest of its unit, ties in the order of the groups."""
-        order = np.lexsort((self.places, -self.sizes, self.units))
+        """For each cell, whether it is among the `most` largest of its unit, ties in the order of the hashes."""
+        order = np.lexsort((self.places, self.hashes, -self.sizes, self.units))
         chosen = np.empty(len(order), dtype=bool)
         chosen[order] = _places_in_run(self.units[order]) < most
         return chosen
 
 
 def _ranks(cells: _Cells, values: NDArray[np.generic]) -> Integers:
-    """The rank of each record within its cell, by the mixed bits of its values; equal values are alike."""
-    columns = [_bits(column) for column in values.reshape(len(values), -1).T]
-    mixed = np.zeros(len(values), dtype=np.uint64)
+    """The rank of each record within its cell, by a hash of the cell, its values, and its number among equal ones.
+
+    The numbers make each of the records equally likely to be first; equal records are alike, so that any order of them
+    gives the same sums (groups.md, step 2).
+    """
+    columns = [bits_of(column) for column in values.reshape(len(values), -1).T]
+    hashes = cells.hashes[cells.cell]
     for column in columns:
-        mixed = _mix(mixed ^ column)
-    order = np.lexsort((*columns, mixed, cells.cell))
+        hashes = mix(hashes ^ column)
+    hashes = mix(hashes ^ _ranks_in_runs((*columns, cells.cell), len(columns) + 1).view(np.uint64))
+    return _ranks_in_runs((*columns, hashes, cells.cell), 1)
+
+
+def _ranks_in_runs(columns: tuple[NDArray[Any], ...], same: int) -> Integers:
+    """The rank of each row in the order of the columns, the last one first, among rows whose last `same` agree."""
+    order = np.lexsort(columns)
+    starts = np.ones(len(order), dtype=bool)
+    starts[1:] = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns[-same:]])
     ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = _places_in_run(cells.cell[order])
+    ranks[order] = _since(starts)
     return ranks
 
 
 def _places_in_run(sorted_codes: Integers) -> Integers:
     """The place of each entry within its run of equal codes."""
-    at = np.arange(len(sorted_codes))
-    starts = np.ones(len(at), dtype=bool)
+    starts = np.ones(len(sorted_codes), dtype=bool)
     starts[1:] = sorted_codes[1:] != sorted_codes[:-1]
+    return _since(starts)
+
+
+def _since(starts: NDArray[np.bool_]) -> Integers:
+    """The number of entries since the last start."""
+    at = np.arange(len(starts))
     found: Integers = at - np.maximum.accumulate(np.where(starts, at, 0))
     return found
 
 
-def _bits(column: NDArray[np.generic]) -> NDArray[np.uint64]:
+def bits_of(column: NDArray[np.generic]) -> NDArray[np.uint64]:
     """The bits of each number, equal for equal numbers."""
     if column.dtype.kind == "f":
         plain = np.where(np.isnan(column), np.nan, column).astype(np.float64) + 0.0  # one NaN, and no negative zero
@@ -220,7 +255,7 @@ def _bits(column: NDArray[np.generic]) -> NDArray[np.uint64]:
     return column.astype(np.int64).view(np.uint64)
 
 
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A public bijection of 64 bits without a visible order (splitmix64, Steele, Lea and Flood 2014)."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -24,11 +24,12 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import ColumnFormat
 from privsample.errors import RelationMismatch, SchemaError
+from privsample.interop.arviz import SAMPLE_DIMS, check_name
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.groups.calibration import NOISE_OF_BASE
-from privsample.mechanisms.groups.columns import read_keys
-from privsample.mechanisms.groups.contribution import Contribution, Integers
+from privsample.mechanisms.groups.columns import KeyColumn, read_keys
+from privsample.mechanisms.groups.contribution import Contribution, Integers, Seeds
 from privsample.mechanisms.groups.keys import KeyIndex, Keys, checked_keys
 from privsample.mechanisms.groups.neighbours import grouped_neighbours
 from privsample.mechanisms.groups.sums import grouped_sums, record_offsets, sums_of_groups
@@ -42,7 +43,24 @@ from privsample.mechanisms.tallies.tally import Tally
 from privsample.relations import AddRemove, ReplaceOne
 
 Unlisted = Literal["refuse", "drop"]
-Columns = tuple[Integers, NDArray[Any], Integers | None]
+
+
+@frozen_value
+class Units:
+    """The unit of each record: a whole number, equal for equal units, and a public hash of its key."""
+
+    codes: Integers
+    seeds: Seeds
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def chosen(self, which: NDArray[np.bool_]) -> "Units":
+        """The units of some records."""
+        return Units(codes=self.codes[which], seeds=self.seeds[which])
+
+
+Columns = tuple[Integers, NDArray[Any], Units | None]
 
 
 @frozen_value
@@ -106,6 +124,15 @@ class GroupedMechanism(Mechanism):
             raise TypeError(f"name must be a string, what a group is, got {type(self.name).__name__}")
         if not self.name.strip() or not is_encodable(self.name):
             raise ValueError(f"name must be what a group is, such as 'hospital', got {self.name!r}")
+        try:
+            check_name(self.name)
+        except ValueError:
+            raise ValueError(
+                "name must start with a letter or digit, without '/', control characters or end space, so that files "
+                f"can hold it as the name of an axis, got {self.name!r}; choose another, and give by= for the column"
+            ) from None
+        if self.name in SAMPLE_DIMS:
+            raise ValueError(f"name must differ from {SAMPLE_DIMS}, the axes of draws in files, got {self.name!r}")
         if not isinstance(self.base, Mechanism):
             raise TypeError(f"base must be a mechanism, got {type(self.base).__name__}")
         if not one_of(self.unlisted, ("refuse", "drop")):
@@ -124,6 +151,11 @@ class GroupedMechanism(Mechanism):
         if self.base.record_format is None:
             raise TypeError(f"base must take records that can be divided into groups, got {type(self.base).__name__}")
         self.base._tallied(self._no_records)  # raises TypeError without tallies
+        if self.base._may_release_nothing:
+            raise TypeError(
+                f"base must release draws for every group, and {type(self.base).__name__} may release none; repeat it "
+                "a number of times that is at least 1, such as TruncatedNegativeBinomial"
+            )
         if not isinstance(self.base.accountant.relation, (AddRemove, ReplaceOne)):
             raise RelationMismatch(f"base must be under AddRemove or ReplaceOne, got {self.base.accountant.relation}")
         if self.contribution is None:
@@ -206,7 +238,7 @@ class GroupedMechanism(Mechanism):
             raise SchemaError(f"data must be {wanted}, columns of equal length, got {got}")
         assert self.base.record_format is not None
         places = self._index.places(read_keys(data[-2], self._column), self._column)
-        units = None if parts == 2 else read_keys(data[0], f"{self._unit} column").codes()
+        units = None if parts == 2 else _units(read_keys(data[0], f"{self._unit} column"))
         records = self.base.record_format.read(data[-1])
         if not len(places) == len(records) == (len(places) if units is None else len(units)):
             raise SchemaError(f"data must be {wanted}, columns of equal length, got different lengths")
@@ -218,7 +250,7 @@ class GroupedMechanism(Mechanism):
                 f"the {self.name} keys must be among the {len(self.keys):,} public keys, got records with others; add "
                 "the keys to the public list, or set unlisted='drop' to leave such records out"
             )
-        return places[listed_], records[listed_], None if units is None else units[listed_]
+        return places[listed_], records[listed_], None if units is None else units.chosen(listed_)
 
     @property
     def _column(self) -> str:
@@ -235,7 +267,9 @@ class GroupedMechanism(Mechanism):
         places, records, units = self._columns(data)
         rule, groups = self.base._record_rule, len(self.keys)
         if units is not None and self.contribution is not None and self.contribution.clip is not None:
-            places, records = self.contribution.summed(units, places, records.astype(np.float64))
+            places, records = self.contribution.summed(
+                units.codes, places, records.astype(np.float64), seeds=units.seeds
+            )
             units = None
         if rule is None:
             counted = self._counted(units, places, records)
@@ -247,15 +281,18 @@ class GroupedMechanism(Mechanism):
         keys = np.flatnonzero(counts)
         return sums[keys], counts[keys], keys
 
-    def _counted(self, units: Integers | None, places: Integers, values: NDArray[Any]) -> Any:
+    def _counted(self, units: Units | None, places: Integers, values: NDArray[Any]) -> Any:
         """Which records count: a mask, or a slice of all."""
         if units is None or self.contribution is None:
             return slice(None)
-        return self.contribution.bounded(units, places, values)
+        return self.contribution.bounded(units.codes, places, values, seeds=units.seeds)
 
     def _from_tally(self, tally: Tally) -> tuple[NDArray[Any], Integers]:
         if tally.keys is None:
             raise SchemaError(f"the tally must have groups, one for each {self.name} with records, got one without")
+        if tally.sums.shape[1] != self._width:
+            raise SchemaError("the tally must be one that this mechanism makes, got another number of sums")
+        self._check_possible(tally)
         return self._of_all_groups(tally.sums, tally.counts, tally.keys)
 
     def _statistic(self, data: Any) -> tuple[NDArray[Any], Integers]:
@@ -404,6 +441,10 @@ class GroupedMechanism(Mechanism):
                 bug=TOO_LITTLE_NOISE,
             ),
         )
+
+
+def _units(keys: KeyColumn) -> Units:
+    return Units(codes=keys.codes(), seeds=keys.seeds())
 
 
 def by(

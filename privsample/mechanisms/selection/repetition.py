@@ -163,6 +163,10 @@ class RepeatedSelection(Wrapper):
         group = positive_integer(group=group)
         return neighbours_by_score(self, group, low_losses_first, best_of_runs(self.repetitions))
 
+    @property
+    def _may_release_nothing(self) -> bool:
+        return self.base._may_release_nothing or float(self.repetitions.log_mass(np.zeros(()))) > -np.inf
+
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
         counted = draw_with_entropy_check(rng, lambda: self.repetitions.sample(rng))
@@ -286,6 +290,10 @@ class ConditionalSelection(Wrapper):
         places = accept_extremes(self.threshold)
         chosen = first_accepted(self.threshold, self.stop_probability, after=self.stop == "after")
         return neighbours_by_score(self, group, places, chosen)
+
+    @property
+    def _may_release_nothing(self) -> bool:
+        return True
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         first = self.stop == "after"  # the first run is made without a stop before it

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample.errors import SchemaError
-from privsample.mechanisms.tallies.fingerprints import FORMAT, content_digest
+from privsample.mechanisms.tallies.fingerprints import FORMAT, file_digest
 
 if TYPE_CHECKING:
     from privsample.mechanisms.tallies.tally import Tally
@@ -28,7 +28,7 @@ def to_table(tally: "Tally") -> Any:
         "format": FORMAT,
         "mechanism": tally.mechanism,
         "parts": sorted(tally.parts),
-        "digest": content_digest(tally),
+        "digest": file_digest(tally),
     }
     return pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(content).encode()})
 
@@ -69,7 +69,7 @@ def from_file(content: bytes) -> Any:
     pa = _pyarrow()
     try:
         return pa.ipc.open_file(pa.BufferReader(content)).read_all()
-    except (pa.ArrowInvalid, OSError):
+    except (pa.ArrowException, OSError):
         raise _broken("expected an Arrow file that is whole") from None
 
 
@@ -103,9 +103,9 @@ def _content(metadata: Any) -> dict[str, Any]:
     try:
         content = json.loads((metadata or {})[_METADATA])
         number = content["format"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise _broken(f"expected the metadata {_METADATA.decode()!r} in the schema") from None
-    if number != FORMAT:
+    if type(number) is not int or number != FORMAT:
         raise SchemaError(
             f"this tally must have the format {FORMAT}, got {number!r}: make it with this version of privsample"
         )

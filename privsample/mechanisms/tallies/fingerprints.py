@@ -21,6 +21,13 @@ def fingerprint(mechanism: Any) -> str:
     return hashlib.sha256(f"privsample tally {content}".encode()).hexdigest()
 
 
+def file_digest(tally: "Tally") -> str:
+    """SHA-256 of the content and of the names of the parts; `content_digest` if no part has a name."""
+    if not tally.parts:
+        return content_digest(tally)
+    return hashlib.sha256(json.dumps([content_digest(tally), *sorted(tally.parts)]).encode()).hexdigest()
+
+
 def content_digest(tally: "Tally") -> str:
     """SHA-256 of the mechanism, the sums, the counts and the keys; it detects accidental changes, not forgery."""
     content = hashlib.sha256(tally.mechanism.encode())

@@ -2,12 +2,17 @@
 
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privsample._data import chunks
 from privsample._value import frozen_value
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.records import index_ends, index_sum
 from privsample.distributions.models.base import Model
+
+_LARGEST = 2**62  # products below it fit in 64 bits
 
 
 @frozen_value
@@ -47,6 +52,29 @@ class RecordRule:
     last: int
     kind: Literal["sum", "codes"] = "sum"
     names: tuple[str, ...] = ()
+
+    def is_possible(self, sums: NDArray[Any], counts: NDArray[np.int64]) -> bool:
+        """Whether so many records of each group can have these sums.
+
+        Parameters
+        ----------
+        sums : numpy.ndarray of int
+            The sums, shape (groups, k).
+        counts : numpy.ndarray of int
+            The numbers of records, shape (groups,).
+
+        Returns
+        -------
+        bool
+            False if the sums are not those of any records, so that the tally was altered.
+        """
+        if self.kind == "codes":
+            return bool((sums >= 0).all() and (sums.sum(axis=1) == counts).all())
+        if sums.shape[1] != 1:
+            return True
+        largest = max(abs(self.first), abs(self.last)) * int(counts.max(initial=0))
+        number = counts if largest < _LARGEST else counts.astype(object)
+        return bool((number * self.first <= sums[:, 0]).all() and (sums[:, 0] <= number * self.last).all())
 
 
 def record_rule(model: Model, grid: Grid | None = None) -> RecordRule | None:

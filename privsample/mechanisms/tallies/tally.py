@@ -13,7 +13,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.errors import SchemaError
 from privsample.mechanisms.files import writable, write_whole
 from privsample.mechanisms.tallies.arrow import fields_of_table, from_file, to_file, to_table
-from privsample.mechanisms.tallies.fingerprints import content_digest
+from privsample.mechanisms.tallies.fingerprints import file_digest
 
 _LARGEST = 2**62  # the sum of two smaller absolute values fits in 64 bits
 _MOST = 2**63  # integers from -2^63 to 2^63 - 1 fit in 64 bits
@@ -161,7 +161,7 @@ class Tally:
         """
         fields, digest = fields_of_table(table)
         found = cls(**fields)
-        if digest != content_digest(found):
+        if digest != file_digest(found):
             raise _broken("its content was altered or cut")
         return found
 
