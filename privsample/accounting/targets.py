@@ -316,9 +316,14 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
     return UnreachableTarget(f"{target.description} cannot be met{reason}; {advice}")
 
 
+def is_met(target: Target, account: Accountant) -> bool:
+    """Whether the account meets the target in all its views."""
+    return target._met_as_reported(account)
+
+
 def require(target: Target, account: Accountant, advice: str) -> None:
     """Raise UnreachableTarget unless the account meets the target in all its views."""
-    if not target._met_as_reported(account):
+    if not is_met(target, account):
         raise unreachable(target, account, advice)
 
 

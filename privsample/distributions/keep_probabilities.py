@@ -5,7 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray, nonnegative, open_unit_interval
 
 _UNIT = float(np.finfo(np.float64).eps)
-_LARGEST_EPSILON = 600.0  # beyond it e^epsilon leaves the range in which products with doubles are finite
+LARGEST_EPSILON = 600.0  # beyond it e^epsilon leaves the range in which products with doubles are finite
 MOST_UNITS = 1 << 16  # more units count as so many
 
 
@@ -45,8 +45,8 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     (24, [1e-05, 3.7e-05, 0.760311, 0.999925])
     """
     epsilon, delta = nonnegative(key_epsilon=key_epsilon), open_unit_interval(key_delta=key_delta)
-    if epsilon > _LARGEST_EPSILON:
-        raise ValueError(f"key_epsilon must be at most {_LARGEST_EPSILON:g}, got {epsilon!r}")
+    if epsilon > LARGEST_EPSILON:
+        raise ValueError(f"key_epsilon must be at most {LARGEST_EPSILON:g}, got {epsilon!r}")
     grown, shrunk = float(np.exp(epsilon)), float(np.exp(-epsilon))
     found = [0.0]
     while (last := found[-1]) < 1.0 and len(found) <= MOST_UNITS:

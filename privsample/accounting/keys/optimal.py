@@ -15,7 +15,7 @@ from privsample.accounting.keys.base import KeysAccountant
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.stated.base import bounds_of_tables, stated_bounds
 from privsample.accounting.stated.exact import Masses, exponential, normalize_masses
-from privsample.distributions.keep_probabilities import keep_probabilities
+from privsample.distributions.keep_probabilities import LARGEST_EPSILON, keep_probabilities
 from privsample.relations import AddRemove, Relation
 
 _ULP = float(np.finfo(np.float64).eps)
@@ -55,7 +55,7 @@ class OptimalKeysAccountant(KeysAccountant):
     Source: Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; Zhu, Dong and Wang 2022, Theorem 10;
     docs/notes/keys.md, sections 1 and 2.
 
-    Kind: exact up to five keys per unit, an upper bound for more.
+    Kind: exact for one key per unit at epsilon >= 0, an upper bound for several.
 
     Examples
     --------
@@ -77,6 +77,8 @@ class OptimalKeysAccountant(KeysAccountant):
             key_epsilon=positive(key_epsilon=self.key_epsilon),
             key_delta=open_unit_interval(key_delta=self.key_delta),
         )
+        if not self.key_epsilon <= LARGEST_EPSILON:
+            raise ValueError(f"key_epsilon must be at most {LARGEST_EPSILON:g}, got {self.key_epsilon!r}")
         if not self.key_delta < 1.0:
             raise ValueError("key_delta must be below 1: at 1 every key is kept, and there is no guarantee")
         self._check_keys()

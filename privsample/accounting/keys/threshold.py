@@ -62,7 +62,8 @@ class ThresholdKeysAccountant(KeysAccountant):
     -----
     Source: Wilkins, Kifer, Zhang and Karrer 2024 (Gaussian noise); docs/notes/keys.md, section 3.
 
-    Kind: exact for Gaussian noise and up to 16 keys per unit, and for one key per unit; otherwise an upper bound.
+    Kind: exact for Gaussian noise and up to 16 keys per unit, and for Laplace or discrete Laplace noise and one key per
+    unit; otherwise an upper bound.
 
     Examples
     --------
@@ -122,6 +123,8 @@ class ThresholdKeysAccountant(KeysAccountant):
         """One pair for each case, in both directions."""
         pairs = [pair for _, _, pair in self._cases]
         closed = isinstance(self.noise, GaussianNoise) or self.keys_per_unit == 1
+        # the tail of discrete Gaussian noise is an upper bound
+        attained = closed and self.keys_per_unit <= _CASES and not isinstance(self.noise, DiscreteGaussianNoise)
         exact: frozenset[View] = frozenset({"delta", "epsilon"})
         return PrivacyBounds.from_pairs(
             [one_of_pairs(pairs)],
@@ -130,7 +133,7 @@ class ThresholdKeysAccountant(KeysAccountant):
             order_limit=np.inf,
             infinity_mass=self._cases[-1][1],
             pure_epsilon=self._largest_loss,
-            exact=exact if closed and self.keys_per_unit <= _CASES else frozenset(),
+            exact=exact if attained else frozenset(),
             inverts_exactly=closed,
             curve_name="privacy curve" if closed else "numerically composed loss",
         )

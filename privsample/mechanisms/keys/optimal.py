@@ -55,8 +55,8 @@ class OptimalKeys(PrivateKeys):
 
     Notes
     -----
-    Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; docs/notes/keys.md. Kind: exact up to five keys per
-    unit, an upper bound for more.
+    Desfontaines, Voss, Gipson and Mandayam 2022, Theorem 1; docs/notes/keys.md. Kind: exact for one key per unit at
+    epsilon >= 0, an upper bound for several.
 
     Examples
     --------
@@ -97,6 +97,13 @@ class OptimalKeys(PrivateKeys):
             key_delta=account.key_delta,
             keys_per_unit=account.keys_per_unit,
         )
+        try:
+            account.bounds  # noqa: B018 - computing them checks that there is a guarantee
+        except ValueError:
+            raise ValueError(
+                "key_delta must be so small that the account can be computed: nearly every key would be released; "
+                f"got {self.key_delta!r} with {self.keys_per_unit} keys per unit"
+            ) from None
 
     @cached
     def accountant(self) -> OptimalKeysAccountant:

@@ -10,7 +10,8 @@ from privsample._checks import one_of, positive_integer
 from privsample.accounting.curves.conversion import crossing
 from privsample.accounting.keys.optimal import composed_responses
 from privsample.accounting.keys.threshold import moved_counts
-from privsample.accounting.targets import DP, check_target, require
+from privsample.accounting.targets import DP, check_target, is_met, require
+from privsample.distributions.keep_probabilities import LARGEST_EPSILON
 from privsample.distributions.noise import noise_distribution
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.keys.optimal import OptimalKeys
@@ -109,7 +110,7 @@ def _optimal(target: DP, count: int, relation: Relation) -> OptimalKeys:
             pair = composed_responses(1.0 / inverse, delta, count)
             return float(pair.log_delta(np.array([target.epsilon]))[0] - np.log(target.delta))
 
-        return _BELOW / crossing(excess, start=count / target.epsilon), delta
+        return min(_BELOW / crossing(excess, start=count / target.epsilon), LARGEST_EPSILON), delta
 
     def units_for_half(log_share: float) -> float:
         """The number of units, as a real number, at which the first part of the recursion reaches about one half."""
@@ -142,9 +143,11 @@ def _threshold(target: DP, noise: NoiseName, count: int, relation: Relation) -> 
     least = crossing(lambda scale: moved(scale, count) - float(np.log(target.delta)), start=1.0) * (1.0 + 1e-8)
     low = float(np.log(least))
     best = low if count == 1 else _least(threshold, low, low + _WIDEST)
-    found = ThresholdKeys.calibrate(
-        target=target, scale=float(np.exp(best)), noise=noise, keys_per_unit=count, relation=relation
-    )
+    scale = float(np.exp(best))
+    lowest = ThresholdKeys(scale=scale, threshold=1.0, noise=noise, keys_per_unit=count, relation=relation)
+    if is_met(target, lowest.accountant):
+        return lowest
+    found = ThresholdKeys.calibrate(target=target, scale=scale, noise=noise, keys_per_unit=count, relation=relation)
     # discrete noise exceeds a number exactly where it exceeds the whole number below it
     whole = noise.startswith("discrete")
     return replace(found, threshold=float(np.floor(found.threshold))) if whole else found

@@ -23,6 +23,7 @@ from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.relations import AddRemove, Relation
 
 NoiseName = Literal["laplace", "gaussian", "discrete laplace", "discrete gaussian"]
+_EXACT = 2.0**53
 _FAR = 9.0  # in scales of the noise: counts of worst neighbours that are nearly always released
 _RAISE = "raise the scale, or ask for a larger epsilon or delta"
 
@@ -64,7 +65,8 @@ class ThresholdKeys(ExactNoise, PrivateKeys):
 
     Notes
     -----
-    Wilkins, Kifer, Zhang and Karrer 2024; docs/notes/keys.md. Kind: exact for Gaussian noise, and for one key per unit.
+    Wilkins, Kifer, Zhang and Karrer 2024; docs/notes/keys.md. Kind: exact for Gaussian noise up to 16 keys per
+    unit, and for Laplace and discrete Laplace noise with one key per unit; otherwise an upper bound.
 
     Examples
     --------
@@ -145,6 +147,8 @@ class ThresholdKeys(ExactNoise, PrivateKeys):
     def _level(self) -> float:
         """The threshold on the grid: a rounded number above it is rounded from a number above the threshold."""
         if self.pitch is None:
+            return self.threshold
+        if self.threshold / self.pitch >= _EXACT:  # doubles so large are multiples of the pitch
             return self.threshold
         return math.ceil(self.threshold / self.pitch) * self.pitch
 
