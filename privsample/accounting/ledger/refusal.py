@@ -13,7 +13,7 @@ from privsample.accounting.ledger.state import Item, LedgerState
 from privsample.accounting.targets import DP, RDP, ZCDP
 from privsample.errors import BudgetExceeded
 
-_PURE = "a mechanism without infinity mass (such as LogisticPosterior with constant_time=False)"
+_PURE = "a mechanism without infinity mass (a LogisticPosterior has none with constant_time=False)"
 _SHARE_ADVICE = "calibrate to ledger.share(k) for k more releases, or stop here"
 _OWN_FAMILY = (
     "create a ledger that this release fills, as its own family (family=mechanism.accountant), or one without family"
@@ -90,7 +90,7 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
         return None
     return (
         f"it needs {float(charge.infinity_mass):g} of delta, and {able:g} is set aside and unused",
-        f"use {_PURE}, or create the ledger with a larger approximate_share",
+        f"create the ledger with a larger approximate_share, such as 0.5, or use {_PURE}",
     )
 
 

@@ -154,17 +154,20 @@ def combine(estimates: ArrayLike, variances: ArrayLike) -> CombinedEstimate:
     shape = (*found.shape, found.shape[-1]) if full and found.ndim == 2 else found.shape
     if own.shape != shape:
         raise ValueError(f"variances must have shape {found.shape}, like estimates, got {own.shape}")
-    if full and not (np.abs(own - own.transpose(0, 2, 1)) <= _SYMMETRY * np.abs(own).max()).all():
+    if full and not (np.abs(own - own.transpose(0, 2, 1)) <= _SYMMETRY * np.abs(own).max(initial=0.0)).all():
         raise ValueError("variances must be symmetric matrices")
     if not (np.diagonal(own, axis1=1, axis2=2) if full else own).min(initial=0.0) >= 0.0:
         raise ValueError("variances must be >= 0, got a negative one")
-    return _combined(found, own, full=full)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _combined(found, own, full=full)
 
 
 def _combined(found: FloatArray, own: FloatArray, *, full: bool) -> CombinedEstimate:
     m, centred = len(found), found - found.mean(axis=0)
     between = np.asarray(centred.T @ centred / (m - 1) if full else (centred**2).sum(axis=0) / (m - 1))
     within = np.asarray(own.mean(axis=0))
+    if not all(np.isfinite(each).all() for each in (found.mean(axis=0), between, within)):
+        raise ValueError("estimates must have finite squares, got larger ones; analyse in another unit")
     total = _total_matrix(between, within, m) if full else _total(between, within, m)
     first, second, third = (np.diagonal(x) if full else x for x in (between, within, total))
     with np.errstate(divide="ignore", invalid="ignore"):
