@@ -306,13 +306,16 @@ def private_total(
 ) -> Any:
     """Add noisy counts of records of which each is of one kind with these shares (..., kinds), of unknown total.
 
-    A uniform prior of the total on 0, 1, 2, ... is a Poisson distribution with a uniform mean, the latent variable
-    `{name}_records`, under which the counts are independent Poisson variables. docs/notes/statistics.md.
+    A uniform prior of the total on 0, 1, 2, ... is a Poisson distribution with a uniform mean, `{name}_records`, under
+    which the counts are independent Poisson variables. docs/notes/statistics.md. The latent variable is the mean as a
+    multiple of the noisy total: chains start at 1, and the model needs no initial value, with which PyMC cannot
+    freeze or copy it.
     """
     groups = dims[:1] if found.grouped and dims is not None else None
     kinds = found.values if found.copies == 1 else found.values.mean(axis=-2)
     start = np.maximum(kinds.sum(axis=-1), 1.0)
-    mean = pm.HalfFlat(f"{name}_records", shape=start.shape, initval=start, dims=groups)
+    relative = pm.HalfFlat(f"{name}_relative_records", shape=start.shape, dims=groups)
+    mean = pm.Deterministic(f"{name}_records", start * relative, dims=groups)
     if found.copies > 1:  # a count with its copies along the last axis
         found, kwargs = found._replace(values=np.swapaxes(found.values, -1, -2)), {**kwargs, "copies": found.copies}
     scale = noise_scale[..., None] if found.grouped and noise_scale.ndim == 1 else noise_scale

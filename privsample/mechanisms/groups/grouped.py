@@ -20,6 +20,7 @@ from privsample._checks import (
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.groups.grouped import GroupedAccountant
+from privsample.accounting.targets import Target
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import Noise
 from privsample.distributions.record_format import ColumnFormat
@@ -163,7 +164,7 @@ class GroupedMechanism(Mechanism):
         if self._sizes_are_public:
             raise RelationMismatch(
                 "contribution must be None for a base under ReplaceOne: the bounds leave records out, so that the "
-                "number of records of a group is not public; give the base the relation AddRemove()"
+                "number of records of a group is not public; leave out the public n of the base (relation AddRemove)"
             )
         if self.contribution.clip is not None and not isinstance(self.base.record_format, ColumnFormat):
             raise TypeError("contribution must bound records: clip adds up one column, and the base takes rows")
@@ -455,8 +456,11 @@ def by(
     sizes: Any = None,
     contribution: Contribution | None = None,
     unlisted: Unlisted = "refuse",
+    target: Target | None = None,
 ) -> GroupedMechanism:
     """The mechanism that makes one release for every group of a public list of keys, at the cost of one group.
+
+    With bounds for units, the release costs more than that of one group: `target` chooses the noise for the whole.
 
     Parameters
     ----------
@@ -473,6 +477,10 @@ def by(
         Bounds for units with several records.
     unlisted : {"refuse", "drop"}, default "refuse"
         What happens to a record whose key is not in `keys`: "refuse" raises SchemaError; "drop" leaves it out.
+    target : Target, optional
+        The guarantee that the release for all groups must meet, such as `ps.DP(1, 1e-6)`. The noise of `mechanism` (of
+        a posterior, its weight) is then replaced by that of the target, as by `GroupedMechanism.calibrate`. None, the
+        default, keeps the mechanism as it is.
 
     Returns
     -------
@@ -483,6 +491,8 @@ def by(
     ------
     TypeError, ValueError
         As for GroupedMechanism.
+    UnreachableTarget
+        If no noise meets the target.
 
     Examples
     --------
@@ -491,7 +501,16 @@ def by(
     >>> mechanism = ps.by("clinic", ps.GaussianSum(bounds=(0, 1), noise_std=9), keys=[1, 2, 3], contribution=bounds)
     >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
     2.113
+    >>> half = ps.by("clinic", mechanism.base, keys=[1, 2, 3], contribution=bounds, target=ps.DP(epsilon=1, delta=1e-6))
+    >>> round(half.base.noise_std, 2), round(float(half.accountant.epsilon(1e-6)), 9)
+    (17.92, 1.0)
     """
-    return GroupedMechanism(
-        name=name, base=mechanism, keys=keys, sizes=sizes, contribution=contribution, unlisted=unlisted
-    )
+    fields: dict[str, Any] = {
+        "name": name,
+        "base": mechanism,
+        "keys": keys,
+        "sizes": sizes,
+        "contribution": contribution,
+        "unlisted": unlisted,
+    }
+    return GroupedMechanism(**fields) if target is None else GroupedMechanism.calibrate(target=target, **fields)
