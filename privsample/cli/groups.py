@@ -17,6 +17,7 @@ from privsample.mechanisms.groups.contribution import Contribution
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 
 BOUNDS = ("groups_per_unit", "records_per_unit", "clip_unit")
+_LONGEST_NUMBER = 20  # digits of a key that is a whole number of 64 bits
 _NEEDS_BY = ("keys", "sizes", "text_keys", "unlisted", *BOUNDS, "unit_column")
 
 
@@ -82,13 +83,16 @@ def add_groups(parser: Any) -> None:
         help="records with another key: refuse the data (default), or leave such records out",
     )
     group.add_argument(
-        "--groups-per-unit", type=whole_number, metavar="K", help="a unit counts in at most K groups (default: 1)"
+        "--groups-per-unit",
+        type=whole_number,
+        metavar="K",
+        help="a unit counts in at most K groups; 1 if another bound is given. Without bounds each row is a unit",
     )
     group.add_argument(
         "--records-per-unit",
         type=whole_number,
         metavar="R",
-        help="of a unit, at most R records count in each group (default: 1)",
+        help="of a unit, at most R records count in each group; 1 if only --groups-per-unit is given",
     )
     group.add_argument(
         "--clip-unit",
@@ -152,7 +156,8 @@ def _contribution(args: Namespace) -> Contribution | None:
 
 def _keys(text: str) -> list[str]:
     """Return the keys of a list, or those in a file. Raises: UsageProblem."""
-    found = [key.strip() for key in text.split(",")] if "," in text else _lines(Path(text), "--keys")
+    is_list = "," in text and not Path(text).is_file()
+    found = [key.strip() for key in text.split(",")] if is_list else _lines(Path(text), "--keys")
     if "" in found:
         raise UsageProblem(f"--keys expects keys such as a,b,c, got {text!r}")
     return found
@@ -178,7 +183,8 @@ def _lines(path: Path, option: str) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise UsageProblem(f"{option}: there is no file {path}") from None
+        more = "; a list has a comma, such as a,b" if option == "--keys" else ""
+        raise UsageProblem(f"{option}: there is no file {path}{more}") from None
     except UnicodeDecodeError:
         raise UsageProblem(f"{option}: {path} is not UTF-8 text") from None
     except (OSError, ValueError) as error:
@@ -192,4 +198,5 @@ def _lines(path: Path, option: str) -> list[str]:
 def _is_whole(text: str) -> bool:
     """Return True for a whole number as Python writes it: 7 and -7, but neither 007 nor +7."""
     digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and str(int(digits)) == digits and text != "-0"
+    is_short = len(digits) <= _LONGEST_NUMBER
+    return is_short and digits.isascii() and digits.isdigit() and str(int(digits)) == digits and text != "-0"

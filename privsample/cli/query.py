@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli import data
+from privsample.cli.choice import dest
 from privsample.cli.errors import DataProblem, UsageProblem, require
 from privsample.cli.groups import Groups
 from privsample.cli.parallel import dask_client
+from privsample.cli.validate import warn_curator
 from privsample.engines.parts import parquet_files
 from privsample.engines.tally_source import EngineName, tally_source
 from privsample.errors import SchemaError
@@ -101,12 +103,12 @@ class Query:
         except SchemaError as error:
             raise UsageProblem(str(error)) from None
         self.description = self._source
+        self._check_unit()
 
     def tally(self, mechanism: Mechanism) -> Tally:
         """Return the tally; nothing was charged or drawn before. Raises: UsageProblem, DataProblem, SchemaError."""
         if self._args.tally:
             return merge_tallies(map(_load, _different(self.inputs)))
-        bounded = self._groups is not None and self._groups.contribution is not None
         try:
             with self._scheduler():
                 return tally_source(
@@ -114,13 +116,42 @@ class Query:
                     mechanism,
                     columns=self._columns(),
                     by=None if self._groups is None else self._groups.name,
-                    unit=self._args.unit_column if bounded else None,
+                    unit=self._args.unit_column if self._is_bounded else None,
                     engine=self._engine,
                 )
         except SchemaError as error:  # its messages contain public information only
             raise DataProblem(f"{error}; nothing was charged or drawn") from None
         except (TypeError, ValueError, ImportError) as error:
             raise UsageProblem(str(error)) from None
+
+    @property
+    def _is_bounded(self) -> bool:
+        return self._groups is not None and self._groups.contribution is not None
+
+    def _check_unit(self) -> None:
+        """Refuse a claim for units, in whose column a unit may have several rows, that was made without bounds.
+
+        Raises: UsageProblem.
+        """
+        unit = getattr(self._args, dest("unit"), None)
+        if unit is None or self._is_bounded or unit not in self._column_names():
+            return
+        several = f"the data have a column {unit!r}, and without bounds each row counts as another {unit}"
+        if self._groups is not None and self._groups.sizes is None and getattr(self._args, dest("n"), None) is None:
+            raise UsageProblem(
+                f"{several}; give --records-per-unit 1, or larger bounds, or leave --unit out to protect single rows"
+            )
+        warn_curator(f"{several}: the account does not protect a {unit} with several rows as a whole")
+
+    def _column_names(self) -> list[str]:
+        """Return the names of the columns of the first file; an engine raises the error if it cannot be read."""
+        require("pyarrow", "files", "reading Parquet files")
+        from pyarrow import ArrowException, parquet
+
+        try:
+            return list(parquet.read_schema(self.inputs[0]).names)
+        except (OSError, ArrowException):
+            return []
 
     def _columns(self) -> str | tuple[str, ...]:
         if self._args.column is not None:

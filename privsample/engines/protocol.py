@@ -45,6 +45,12 @@ class Columns:
             raise TypeError(
                 f"by must be left out for {type(mechanism).__name__}: wrap it in ps.by(name, mechanism, ...)"
             )
+        if unit is not None and not hasattr(mechanism, "contribution"):
+            raise TypeError(
+                f"unit must be left out: {type(mechanism).__name__} does not bound the contribution of a unit; wrap it "
+                "in ps.by(..., contribution=ps.Contribution(...)), or, for keys that are not public, call release "
+                "with the columns of units and keys"
+            )
         bounded = getattr(mechanism, "contribution", None) is not None
         if (unit is not None) != bounded:
             raise TypeError(

@@ -103,7 +103,7 @@ def test_an_account_that_would_come_back_different_is_refused(made, monkeypatch)
         (
             BUDGET,
             ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9),
-            "needs 1e-09 of delta.*1e-12 is set aside.*constant_time=False.*larger",
+            "needs 1e-09 of delta.*1e-12 is set aside.*larger approximate_share.*constant_time=False",
         ),
     ],
 )
