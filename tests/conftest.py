@@ -33,7 +33,7 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=15,
+    max_examples=8,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -200,7 +200,7 @@ def test_statement(account, delta):
     assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(every(), st.integers(2, 3))
 def test_groups(account, size):
     alone = Group(base=account, size=1)
