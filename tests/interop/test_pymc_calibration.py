@@ -12,7 +12,11 @@ from privsample.simulations.experiments.calibration_ranks import cell_p_value, l
 
 pytest.importorskip("pymc")
 STEPS = 60
-SIMULATIONS = {"two categories": 12_000}  # two counts that are dependent show a wrong scale later than one
+SIMULATIONS = {  # two counts that are dependent show a wrong scale later than one
+    "two categories": 12_000,
+    "exponential times": 2500,
+    "normal, known variance": 2500,
+}
 SETTINGS = {  # records and scale of the noise
     "binary": (1000, 35),
     "two categories": (1000, 60),
