@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from privsample import (
@@ -141,7 +141,6 @@ def test_times_is_repeated_entries(account, times):
     assert repeated.zcdp == pytest.approx(times * account.zcdp)
 
 
-@settings(max_examples=8)
 @given(st.sampled_from(RELATIONS).flatmap(lambda r: st.tuples(every(r), every(r))))
 def test_sums_commute(pair):
     one, other = pair
@@ -200,23 +199,23 @@ def test_statement(account, delta):
     assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
-@settings(max_examples=4)
 @given(every(), st.integers(2, 3))
 def test_groups(account, size):
+    few = EPSILONS[[2, 8]]  # each value of a group of groups is a search
     alone = Group(base=account, size=1)
     assert close(alone.rdp(ORDERS), account.rdp(ORDERS))
     if affordable(alone.bounds).from_table:  # the search through an expensive composition reads a table
-        assert (alone.delta(EPSILONS) >= account.delta(EPSILONS) * (1 - 1e-9)).all()
+        assert (alone.delta(few) >= account.delta(few) * (1 - 1e-9)).all()
     else:
-        assert close(alone.delta(EPSILONS), account.delta(EPSILONS))
-        assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
+        assert close(alone.delta(few), account.delta(few))
+        assert close(alone.epsilon(0.1), account.epsilon(0.1), 1e-6)
     assert [alone.kind(view) for view in VIEWS] == [account.kind(view) for view in VIEWS]
     group = or_none(lambda: account.group(size))
     if group is None:
         assert account.infinity_mass > 0
         return
     assert (group.rdp(ORDERS) >= account.rdp(ORDERS) * (1 - 1e-9)).all()
-    assert (group.delta(EPSILONS) >= account.delta(EPSILONS) * (1 - 1e-9)).all()
+    assert (group.delta(few) >= account.delta(few) * (1 - 1e-9)).all()
     assert group.epsilon(1e-6) >= account.epsilon(1e-6) * (1 - 1e-9)
     assert group.relation == account.relation.group(size)
     assert group.relation != account.relation
