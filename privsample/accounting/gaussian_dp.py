@@ -4,6 +4,7 @@ Proofs: docs/notes/gaussian_dp.md.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.directions import Direction, DirectionCurve, direction_bounds
 from privsample.accounting.engine.gaussian_domination import UpperCurve, least_mu, least_regret
 from privsample.accounting.engine.gaussian_tails import LossTail
+from privsample.accounting.engine.tables import BUDGET, with_renyi_table
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _EXPENSIVE = 300.0  # cost of one value of a privacy curve above which conversions of the Rényi curve are tried first
 _ORDERS, _MOST = 240, 1e6  # number of orders of these conversions, and the largest cost of their Rényi divergences
+_SEARCHED = 200  # number of values of a privacy curve that a search evaluates at least
 _BLOCK = 4096  # epsilons converted at once
 
 
@@ -176,10 +179,18 @@ def _nodes(curve: DirectionCurve) -> UpperCurve:
     memo = curve.bounds.memo
     if "gaussian" not in memo:
         parts = 4 if any(isinstance(pair, ProductPair) and pair.smooth for pair in curve.bounds.pairs) else 24
-        made = UpperCurve(sharp=curve.log_delta, rough=_by_orders(curve.bounds), most_parts=parts)
+        made = UpperCurve(sharp=_searchable(curve).log_delta, rough=_by_orders(curve.bounds), most_parts=parts)
         memo["gaussian"] = made.with_first_nodes()
     found: UpperCurve = memo["gaussian"]
     return found
+
+
+def _searchable(curve: DirectionCurve) -> DirectionCurve:
+    """The curve, with a table of the Rényi curve if conversions of that at every node of a search cost too much."""
+    bounds = curve.bounds
+    if not bounds.pairs or bounds.curve_is_least or _SEARCHED * bounds.curve_cost <= BUDGET:
+        return curve
+    return replace(curve, bounds=with_renyi_table(bounds))
 
 
 def _by_orders(bounds: PrivacyBounds) -> Curve | None:

@@ -56,6 +56,11 @@ def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     return found
 
 
+def with_renyi_table(bounds: PrivacyBounds) -> PrivacyBounds:
+    """The same bounds with a table of the Rényi curve, for many conversions; its values are upper bounds."""
+    return _with_renyi(bounds, TabulatedRenyi(bounds=bounds, cost=bounds.renyi_cost))
+
+
 def table_size(cost: float) -> int:
     """Number of values in a table whose values have this cost."""
     return int(np.clip(_TABLE_BUDGET / cost, _FEWEST, _MOST))
@@ -94,7 +99,7 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
 
 def _with_renyi(bounds: PrivacyBounds, renyi: "TabulatedRenyi") -> PrivacyBounds:
     """The bounds with a tabulated Rényi curve, also in their parts, where conversions evaluate it."""
-    parts = tuple(_with_renyi(part, TabulatedRenyi(bounds=part, cost=part.renyi_cost)) for part in bounds.parts)
+    parts = tuple(with_renyi_table(part) for part in bounds.parts)
     bounds = replace(bounds, own_renyi_cost=0.5, listed_renyi_cost=None)
     return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts)
 
