@@ -12,8 +12,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 SUITE_FALSE_ALARM_RATE = 1e-6
-# The tests that, with the examples in docstrings, must cover privsample/accounting in full.
-MEASURED = ("tests/accounting/", "tests/mechanisms/", "tests/interop/test_pld.py")
+# The tests that must cover privsample/accounting in full.
+MEASURED = (
+    "tests/accounting/",
+    "tests/interop/test_pld.py",
+    "tests/mechanisms/test_calibrate.py",
+    "tests/mechanisms/test_diffusion.py",
+    "tests/mechanisms/test_large_delta.py",
+    "tests/mechanisms/test_own_model.py",
+    "tests/mechanisms/test_sgd.py",
+)
 # What `make check` runs, by what kind of test it is; a single test joins by the marker `essential`.
 ESSENTIAL = (
     "accounting/golden/*",

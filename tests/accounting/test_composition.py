@@ -221,6 +221,15 @@ def test_groups_do_not_compose_in_parallel():
     assert (answer | answer).group(2).delta(0.5) >= (2 * answer).delta(0.5)
 
 
+def test_parallel_parts_under_another_relation_keep_their_curves():
+    parts = GaussianAccountant(sensitivity=1, noise_std=4) | GaussianAccountant(sensitivity=1, noise_std=2)
+    moved = parts.with_relation(ReplaceOne(n=5))
+    assert moved.relation == ReplaceOne(n=5)
+    assert moved.records_may_move
+    assert moved.epsilon(1e-6) == parts.epsilon(1e-6)
+    assert moved.rdp(2.0) == parts.rdp(2.0)
+
+
 def test_a_target_reads_the_renyi_curve():
     account = ZCDPAccountant(rho=0.1)
     assert DP(epsilon=float(account.epsilon(1e-6)), delta=1e-6)._excess(account) == pytest.approx(0.0, abs=1e-6)

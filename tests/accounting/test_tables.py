@@ -127,3 +127,10 @@ def test_the_table_of_an_account_has_its_renyi_curve():
     orders = np.array([1.5, 4.0])
     assert (pair.pair.renyi(orders) >= account.rdp(orders)).all()
     assert pair.pair.renyi(orders) == pytest.approx(account.rdp(orders), rel=1e-2)
+
+
+@pytest.mark.parametrize(("approximate", "limit"), [(0.0, np.inf), (1e-6, 1.0)])
+def test_the_table_of_an_account_has_its_order_limit(approximate, limit):
+    account = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=approximate) | ps.ZCDPAccountant(rho=0.1)
+    (pair,) = tabulated(account.bounds).pairs
+    assert pair.order_limit == limit
