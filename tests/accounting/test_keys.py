@@ -206,6 +206,7 @@ def test_long_sums_of_discrete_gaussians_are_products():
             "threshold must be at least 1",
         ),
         (lambda: keep_probabilities(601.0, 0.1), "key_epsilon must be at most"),
+        (lambda: ps.OptimalKeysAccountant(key_epsilon=601.0, key_delta=0.1), "key_epsilon must be at most"),
     ],
 )
 def test_errors(make, words):
