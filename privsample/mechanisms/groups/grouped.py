@@ -249,7 +249,8 @@ class GroupedMechanism(Mechanism):
         if self.unlisted == "refuse":
             raise SchemaError(
                 f"the {self.name} keys must be among the {len(self.keys):,} public keys, got records with others; add "
-                "the keys to the public list, or set unlisted='drop' to leave such records out"
+                "the keys to the public list, or leave such records out by unlisted='drop' (on the command line "
+                "--unlisted drop)"
             )
         return places[listed_], records[listed_], None if units is None else units.chosen(listed_)
 
