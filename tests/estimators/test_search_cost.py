@@ -84,8 +84,8 @@ def test_accounts_go_to_the_relation_of_all_records():
 
 
 def test_the_account_is_known_before_and_kept_in_json():
-    account = private(refit=True).accountant_for(N)
-    assert ps.Accountant.from_dict(account.to_dict()) == account == private(refit=True).fit(X, Y).accountant_
+    account = private(refit=True, cv=2).accountant_for(N)
+    assert ps.Accountant.from_dict(account.to_dict()) == account == private(refit=True, cv=2).fit(X, Y).accountant_
     assert {ps.Assumption.TIMING, ps.Assumption.FIXED_PARTS} <= account.assumptions
     assert account.epsilon(1e-6) < 5
 

@@ -44,12 +44,12 @@ def test_release(made, rng, tmp_path):
 
 def test_a_scan_moves_as_many_states_as_it_says(rng):
     """Between two sweeps only `scan` of the steps with records may change; at a high temperature all others would."""
-    fields = GIVEN | {"states": 7, "entries": (4, 0, 6, 5), "sweeps": 300, "released_sweeps": 300, "temperature": 1e6}
+    fields = GIVEN | {"states": 7, "entries": (4, 0, 6, 5), "sweeps": 120, "released_sweeps": 120, "temperature": 1e6}
     for scan in (1, 2):
         made = PrivateGibbsHMM(**fields, scan=scan)
         moved = np.diff(made.release(ROWS, rng=rng)["states"], axis=0)[:, [0, 2, 3]] != 0
         assert moved.sum(axis=1).max() == scan
-        assert (moved.sum(axis=0) > 0.7 * 299 * scan / 3 * 6 / 7).all()
+        assert (moved.sum(axis=0) > 0.4 * 119 * scan / 3 * 6 / 7).all()
     assert (np.diff(PrivateGibbsHMM(**fields).release(ROWS, rng=rng)["states"], axis=0) != 0).sum(axis=1).max() == 4
 
 
@@ -83,14 +83,15 @@ def test_scans_of_several_chains(rng):
     """The scan is over the steps of all chains, tied or not, and costs the same."""
     for tied in (True, False):
         steps = {"entries": (4, 0, 6, 5, 4, 3), "chains": 2, "states": 7}
-        fields = GIVEN | steps | {"sweeps": 200, "released_sweeps": 200}
+        fields = GIVEN | steps | {"sweeps": 60, "released_sweeps": 60}
         made = PrivateGibbsHMM(**fields, temperature=1e6, scan=2, tied=tied)
         rows = np.zeros((22, 2))
-        moved = np.diff(made.release(rows, rng=rng)["states"], axis=0) != 0
+        release = made.release(rows, rng=rng)
+        moved = np.diff(release["states"], axis=0) != 0
         assert np.delete(moved, 1, axis=1).sum(axis=1).max() == 2
         assert moved.any(axis=0).all()
         assert made.accountant.entries[-1][0].variables == 5
-        assert np.isfinite(made.log_predictive(made.release(rows, rng=rng), made.histograms(rows))).all()
+        assert np.isfinite(made.log_predictive(release, made.histograms(rows))).all()
 
 
 def test_no_value_of_a_record_can_fail(rng):

@@ -192,7 +192,7 @@ def test_released_noise_has_the_declared_scale(factor, accepted, rng, alpha):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False), (1.1, False)])
 def test_posterior_draws_follow_the_posterior(factor, accepted, rng, alpha):
     """Beta(6 + r s, 12 + r (n - s)), with r read from the mechanism; the mutant has a tenth more or less prior."""
-    made = DiffusedPosterior(model=BetaBernoulli(alpha=6 * factor, beta=12), n=N, data_weight=0.5, draws=100_000)
+    made = DiffusedPosterior(model=BetaBernoulli(alpha=6 * factor, beta=12), n=N, data_weight=0.5, draws=10_000)
     draws = made.release(np.arange(N) < 5, rng=rng)["theta"]
     distribution = stats.beta(6 + 0.5 * 5, 12 + 0.5 * (N - 5))
     assert (stats.kstest(draws, distribution.cdf).pvalue > alpha) == accepted

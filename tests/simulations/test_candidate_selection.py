@@ -28,8 +28,9 @@ def test_losses_of_draws(wrong, accepted, rng, alpha):
 def test_losses_of_the_best_of_random_runs(wrong, accepted, rng, alpha):
     """The quadrature against simulated runs; the broken copy has too much noise."""
     utilities, losses = home.counts(), []
+    repetitions = home._repetitions()  # one object: it remembers its exact masses
     for _ in range(4_000):
-        places = rng.integers(0, len(utilities), home._repetitions().sample(rng))
+        places = rng.integers(0, len(utilities), repetitions.sample(rng))
         noisy = utilities[places] + rng.laplace(0.0, 1 / (wrong * 0.1), len(places))
         losses.append(utilities.max() - utilities[places[noisy.argmax()]])
     z = (np.mean(losses) - home.loss_of_best(0.1, utilities)) / (np.std(losses) / len(losses) ** 0.5)

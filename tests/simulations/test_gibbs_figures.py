@@ -148,7 +148,7 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs_likelihood, "EPSILONS", [0.1, 50.0])
     monkeypatch.setattr(gibbs_likelihood, "SPLITS", 2)
     monkeypatch.setattr(gibbs_likelihood, "STATES", 2)
-    monkeypatch.setattr(gibbs_likelihood, "SWEEPS", {"noisy": 20, "tempered": 2, "plain": 20})
+    monkeypatch.setattr(gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 2, "plain": 10})
     rows, sentence = written("geumlek-4.6", tmp_path)
     table = {(row["model"], float(row["epsilon"])): row for row in rows}
     assert len(table) == 4

@@ -71,6 +71,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
         (bernoulli_regimes, "POINTS", 5),
         (bernoulli_regimes, "SECOND_POINTS", 4),
+        (bernoulli_regimes, "_DENSE", 50),
     ),
     "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
     "papernot-1": ((leak, "DATA_SETS", 32),),
@@ -92,15 +93,17 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     "geumlek-table-4.1": ((inference_table, "COUNTS", (1, 5)), (inference_table, "REPEATS", 4000)),
     "geumlek-lemma-1": ((posterior_convergence, "REPEATS", 4000), (posterior_convergence, "SIZES", (10, 100_000))),
     "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
-    **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5", "geumlek-4.7"), ((gibbs, "SWEEPS", 100),)),
+    **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5"), ((gibbs, "SWEEPS", 100),)),
+    "geumlek-4.7": ((gibbs, "SWEEPS", 100), (gibbs, "TEMPERED_SWEEPS", 5), (gibbs, "RELEASES", 5)),
     "geumlek-4.6-regions": (
         (gibbs_regions, "SPLITS", 3),
         (gibbs_regions, "EPSILONS", [1.0]),
         (gibbs_regions, "SWEEPS", 10),
     ),
     "geumlek-4.6": (
-        (gibbs_likelihood, "SPLITS", 4),
+        (gibbs_likelihood, "SPLITS", 3),
         (gibbs_likelihood, "EPSILONS", [0.3]),
+        (gibbs_likelihood, "STATES", 4),
         (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),
     ),
     "logistic-accuracy": (
@@ -124,7 +127,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
             "regression-diabetes",
         ),
         (
-            (regression, "SPLITS", 6),
+            (regression, "SPLITS", 4),
             (regression, "SPLITS_OF_MANY", 3),
             (regression, "FEW_SPLITS", 0),
             (regression, "EPSILONS", (1.0,)),
@@ -140,12 +143,12 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
     ),
     "langevin-model": (
         (langevin_model, "SIZES", (300, 1000)),
-        (langevin_model, "STEPS", 30),
+        (langevin_model, "STEPS", 15),
         (langevin_model, "NUMBERS", 50_000),
     ),
     "confidence-sets": (
-        (confidence_sets, "REPEATS", 300),
-        (confidence_sets, "LENGTHS", 30),
+        (confidence_sets, "REPEATS", 120),
+        (confidence_sets, "LENGTHS", 20),
         (confidence_sets, "CLIPPED", (0.25,)),
         (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),

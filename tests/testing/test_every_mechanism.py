@@ -1,11 +1,22 @@
 """Every mechanism of the library satisfies the requirements on mechanisms of other packages."""
 
+from functools import cache
+
 import pytest
 
+from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.testing import check_mechanism
 
 EXAMPLES = catalogue()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def searched_once():
+    """Keep the results of a pure search, which Rényi integrals repeat for every order and in both directions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TruncatedBetaFamily, "_local_search", cache(TruncatedBetaFamily._local_search))
+        yield
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
