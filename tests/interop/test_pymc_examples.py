@@ -23,7 +23,7 @@ def test_guide():
 
 
 def test_sites():
-    words = sites.main(draws=200)
+    words = sites.main(draws=50)
     assert words.count("published") == len(sites.SIZES)
     assert "of 6 true rates lie in their 90 % intervals; the likelihood is exact." in words
     assert words.endswith("All sites together cost epsilon = 0.5: each record is at one site.")

@@ -48,7 +48,7 @@ def test_means_of_clipped_moments_by_brute_force(bounds):
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_density_of_two_moments_integrates_to_one(noise):
-    size = 61
+    size = 31
     line = np.linspace(-90, 90, size)
     centre = mean_of(NoisyMoments.dist(200, 0.3, 1.0, bounds=(-1, 2), noise=noise, noise_scale=4.0))
     y = centre + np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
@@ -72,10 +72,10 @@ def test_draws_of_moments_have_the_density(alpha, scale, accepted):
 
 @pytest.mark.statistical
 def test_draws_of_a_regression_at_ten_thousand_records_have_the_density(alpha):
-    y = pm.draw(regression(10_000, 30.0, size=60), mode=PYTHON, random_seed=7)
+    y = pm.draw(regression(10_000, 30.0, size=20), mode=PYTHON, random_seed=7)
     variable = regression(10_000, 30.0)
     peak = pm.logp(variable, mean_of(variable)).eval(mode=PYTHON)
-    squares = 2 * (peak - pm.logp(regression(10_000, 30.0, size=60), y).eval(mode=PYTHON))
+    squares = 2 * (peak - pm.logp(regression(10_000, 30.0, size=20), y).eval(mode=PYTHON))
     assert stats.kstest(squares, stats.chi2(y.shape[-1]).cdf).pvalue > alpha
 
 
