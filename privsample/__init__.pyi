@@ -191,8 +191,8 @@ from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism
 from privsample.mechanisms.noise.marginals import NoisyMarginals as NoisyMarginals
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics as PrivateStatistics
 from privsample.mechanisms.noise.statistics import NoisyStatistics as NoisyStatistics
-from privsample.mechanisms.noise.statistics import PrivateStatistics as PrivateStatistics
 from privsample.mechanisms.noise.sums import ClippedSum as ClippedSum
 from privsample.mechanisms.noise.sums import GaussianSum as GaussianSum
 from privsample.mechanisms.noise.sums import LaplaceSum as LaplaceSum

@@ -213,7 +213,7 @@ def methods() -> Iterator[Call]:
 def functions(folder: Path) -> Iterator[Call]:
     """Every public function, the ledger, the estimators, and what `interop` has for users."""
     from privsample.interop import arviz, dp_accounting, pymc
-    from privsample.mechanisms.noise.statistics import PrivateStatistics
+    from privsample.mechanisms.noise.private_statistics import PrivateStatistics
 
     gaussian, model = ps.GaussianAccountant(sensitivity=1.0, noise_std=2.0), ps.BetaBernoulli(alpha=2, beta=3)
     mechanism = ps.GaussianMechanism(sensitivity=1, noise_std=2)

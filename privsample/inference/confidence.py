@@ -25,7 +25,7 @@ from privsample.inference.parameter_box import ParameterBox, parameter_box, rang
 from privsample.inference.projection import ProjectionSearch
 from privsample.inference.rank_tests import Evidence, RankTest, rejected_ranks
 from privsample.inference.simulated_statistics import BernoulliCounts, CategoryCounts, StatisticSimulator
-from privsample.mechanisms.noise.statistics import PrivateStatistics
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.shown import one_line
 from privsample.plots import confidence as plots

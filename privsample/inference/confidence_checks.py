@@ -23,7 +23,7 @@ from privsample.inference.observations import refuse_groups
 from privsample.inference.parameter_box import ParameterBox
 from privsample.inference.rank_tests import simulations_needed
 from privsample.inference.simulated_statistics import StatisticSimulator
-from privsample.mechanisms.noise.statistics import PrivateStatistics
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics
 from privsample.mechanisms.release import Release
 
 _TRIED = 2  # records that are drawn to see what `records` returns

@@ -27,7 +27,7 @@ from privsample.inference.records import ExponentialRecords, NormalRecords, Pois
 from privsample.inference.regression import RegressionChain
 from privsample.inference.stated_records import StatedRecords
 from privsample.interop.arviz import summary
-from privsample.mechanisms.noise.statistics import PrivateStatistics
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 
 ChainFactory = Callable[[Observation], Chain]

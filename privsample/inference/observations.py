@@ -11,7 +11,8 @@ from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.models.base import Model
 from privsample.distributions.noise import Noise
 from privsample.inference.chains import Observation
-from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics
+from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.release import Release
 
 _NEEDED = ("model", "n", "noise", "observed")

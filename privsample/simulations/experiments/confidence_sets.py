@@ -20,7 +20,8 @@ from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.inference.confidence import ConfidenceSet
-from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
+from privsample.mechanisms.noise.private_statistics import PrivateStatistics
+from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.release import Release
 from privsample.plots.style import BLUE, GREY, ORANGE
 from privsample.simulations.experiments.base import Experiment, Result, stacked
