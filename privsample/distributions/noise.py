@@ -194,7 +194,8 @@ class LaplaceNoise(Noise):
 
     def log_tail(self, t: FloatArray) -> FloatArray:
         """The exact log tail -t / scale, rounded up."""
-        return _up(-np.maximum(t, 0.0) / self.scale)
+        with np.errstate(over="ignore"):
+            return _up(-np.maximum(t, 0.0) / self.scale)
 
     def quantile_bound(self, log_probability: float) -> float:
         """The exact quantile of the absolute noise."""

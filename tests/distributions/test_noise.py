@@ -128,3 +128,10 @@ def test_the_widest_discrete_gaussian_can_be_drawn(rng):
     drawn = noise_distribution("discrete gaussian", LARGEST_DISCRETE).sample((1000,), rng)
     assert 0.8 < drawn.std() / LARGEST_DISCRETE < 1.2
     assert noise_distribution("gaussian", 1e200).variance == noise_distribution("laplace", 1e200).variance == np.inf
+
+
+def test_a_tail_of_tiny_laplace_noise_is_finite():
+    log_tail = LaplaceNoise(scale=1e-310).log_tail(np.array([0.0, 1.0]))
+    assert log_tail[0] == 0.0
+    assert np.isfinite(log_tail[1])
+    assert log_tail[1] < -1e300
