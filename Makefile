@@ -43,7 +43,7 @@ coverage: environment ## which lines of the whole package the test suite runs
 	$(RUN) pytest -n auto --dist worksteal --cov --cov-report=term --measure-all
 
 .PHONY: test-generations
-test-generations: environment ## tests/interop on an interpreter with the other generation of PyMC and ArviZ
+test-generations: environment ## tests/interop, but for statistical tests, on the other generation of PyMC and ArviZ
 	@.venv/bin/python tools/generations.py
 
 .PHONY: test-statistical

@@ -1,8 +1,9 @@
 """Run tests/interop on the other generation of PyMC and ArviZ, if an interpreter for it is on this machine.
 
 Python 3.11 gets PyMC 5 and ArviZ 0.23, Python 3.12 and newer get PyMC 6 and ArviZ 1: the other generation needs
-another interpreter. The statistical tests, which take longest, run on the first interpreter only: a generation changes
-the functions of PyMC and ArviZ, and tests that compare densities with enumeration run on both. Standard library only.
+another interpreter. The statistical tests, which take longest, run on the interpreter of `make test` only: a generation
+changes the functions of PyMC and ArviZ, and tests that compare densities with enumeration run on both. Standard library
+only.
 """
 
 import os
@@ -51,7 +52,7 @@ def main() -> int:
         wanted = "Python 3.11" if is_new(here) else "Python 3.12 or newer"
         print(f"test-generations: no {wanted} on this machine, so the other generation of ArviZ is not tested")
         return 0
-    print(f"test-generations: tests/interop on Python {version}", flush=True)
+    print(f"test-generations: tests/interop without statistical tests, on Python {version}", flush=True)
     folder = f".venv-{version}"
     built = subprocess.run([interpreter, "tools/environment.py", folder], cwd=ROOT, check=False)
     if built.returncode:

@@ -20,6 +20,9 @@ from privsample import (
     SGDAccountant,
     SquaredLoss,
 )
+from privsample.accounting import gaussian_dp
+from privsample.accounting.engine.directions import direction_bounds
+from privsample.accounting.engine.tables import TabulatedRenyi
 from privsample.accounting.postprocessing.hidden_states import least_shift
 from privsample.accounting.sgd import OrderPair
 from privsample.errors import RelationMismatch
@@ -339,3 +342,18 @@ def test_mu_and_its_regret_agree(order):
                 read(wrong)
         with pytest.raises(RelationMismatch, match="direction"):
             read(0.1, direction="add")
+
+
+def test_the_search_for_mu_under_random_allocation_reads_a_table_above_the_curve(monkeypatch):
+    """The nodes of the search lie above the curve itself and close to it; those of a table that is too low do not."""
+    loss = LogisticLoss(features=2, norm=1.0, radius=1.0)
+    account = SGDAccountant(loss=loss, n=100, rate=0.5, noise_std=0.5, batch=25, epochs=1, order="allocated")
+    epsilon = np.array([0.05, 0.2, 0.4])
+    (curve,) = direction_bounds(account)
+    exact, on_table = curve.log_delta(epsilon), gaussian_dp._searchable(curve)
+    found = on_table.log_delta(epsilon)
+    assert np.all(found >= exact)
+    assert found == pytest.approx(exact, abs=1e-3)
+    values = TabulatedRenyi.__call__
+    monkeypatch.setattr(TabulatedRenyi, "__call__", lambda table, orders: 0.8 * values(table, orders))
+    assert np.any(on_table.log_delta(epsilon) < exact)

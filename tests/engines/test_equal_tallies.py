@@ -69,7 +69,7 @@ def sources(rows, *, all_forms):
 
 
 def assert_equal_tallies(rows, mechanism, *, all_forms=True, **how):
-    """Return the tally."""
+    """Every engine returns the tally of the mechanism, which is returned."""
     groups = {"by": mechanism.name} if isinstance(mechanism, ps.GroupedMechanism) else {}
     chosen = [rows[name] for name in ({"unit": None} | groups | how).values() if name]
     expected = mechanism.tally((*chosen, rows["x"]) if chosen else rows["x"])

@@ -177,7 +177,7 @@ def test_much_noise_and_many_records():
 @pytest.mark.parametrize("noise", ["discrete laplace", "gaussian"])
 def test_posteriors_are_calibrated(noise, mutant, accepted, rng, alpha):
     """Numbers of records from a wide uniform prior; the mutant takes the released counts for the true ones."""
-    model, pairs = BetaBernoulli(2, 3), 1500 if mutant else 60
+    model, pairs = BetaBernoulli(2, 3), 1500 if mutant else 150
     mechanism = NoisyStatistics(model=model, scale=12.0, noise=noise)
     found = []
     for theta, n in zip(model.prior.sample(pairs, rng), rng.integers(0, 120, pairs), strict=True):

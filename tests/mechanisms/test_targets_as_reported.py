@@ -58,13 +58,13 @@ def misses(target, account):
 
 
 def some_targets(name, count):
-    """Targets of every kind, from random numbers that the name decides."""
+    """An extreme target, others of random kinds, and one of zCDP, from random numbers that the name decides."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     found = [EXTREMES[int(rng.integers(len(EXTREMES)))]]
     while len(found) < count:
         epsilon, delta = float(np.exp(rng.uniform(-6.9, 3.9))), float(10 ** rng.uniform(-12, -1))
         kinds = [DP(epsilon=epsilon, delta=delta)] * 3 + [RDP(order=1 + 20 * rng.random() ** 3 + 1e-3, epsilon=epsilon)]
-        found.append(kinds[len(found) % 4])
+        found.append(kinds[int(rng.integers(4))])
     return [*found, ZCDP(rho=0.37)]
 
 

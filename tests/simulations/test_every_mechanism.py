@@ -11,8 +11,8 @@ from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.draws import draw_outputs
 
 EXAMPLES = catalogue()
-MANY = 50_000  # a true account stands at any number; mutants are audited with that of the example
-FEW = 2_000  # where a score is learned, each draw is a release of its own
+MANY = 100_000  # audits of accounts, where the mutants of test_mutants_are_caught are found, too
+FEW = 2_000  # where a score is learned, each draw is a release of its own; enough for tests of losses
 
 
 @pytest.mark.essential

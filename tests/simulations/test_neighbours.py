@@ -85,8 +85,7 @@ def held_to_the_account(mechanism, group, least, rng, draws=20_000):
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", sorted(set(KNOWN) - {name for name, least in LOOSE.items() if least is None}))
 def test_the_pairs_of_the_catalogue_nearly_attain_their_accounts(name, rng):
-    one_by_one = isinstance(KNOWN[name], ps.Subsampled)  # each draw is a release of its own
-    held_to_the_account(KNOWN[name], 1, LOOSE.get(name, 0.97), rng, draws=5_000 if one_by_one else 20_000)
+    held_to_the_account(KNOWN[name], 1, LOOSE.get(name, 0.97), rng)
 
 
 @pytest.mark.statistical

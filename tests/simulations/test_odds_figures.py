@@ -10,6 +10,12 @@ from privsample.simulations.experiments.findings import Table
 TAILS = np.array([1e-5, 1e-3, 1e-2])
 
 
+@pytest.fixture(autouse=True)
+def coarser_search(monkeypatch):
+    """Look for the ends of the regimes and for the largest ratio on fewer points."""
+    monkeypatch.setattr(bernoulli_regimes, "_DENSE", 50)
+
+
 def changed(result, bound, factor):
     """The sentence for a table in which one bound was multiplied."""
     rows = zip(result.columns["bound"], result.columns["y"], strict=True)
@@ -58,12 +64,6 @@ def test_gaussian_odds_by_simulation(rng, alpha):
     assert low <= (losses > exact).sum() <= high
     assert (losses > bound).sum() <= high
     assert (losses > 0.8 * exact).sum() > high  # an understated bound is exceeded too often
-
-
-@pytest.fixture(autouse=True)
-def coarser_search(monkeypatch):
-    """Look for the ends of the regimes on fewer points; the ends themselves are roots."""
-    monkeypatch.setattr(bernoulli_regimes, "_DENSE", 50)
 
 
 @pytest.mark.parametrize("setting", [(3, 0.1), (2, 0.3)])
