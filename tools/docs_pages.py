@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import re
-import zlib
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,6 @@ from docs_examples import executed_with_pictures
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -41,11 +39,6 @@ _BESIDE = {"figures": figures, "example": import_module}  # `example("stem")` is
 _LEAST_STACKED = 3  # columns of a table that becomes a list on a narrow page
 _namespaces: dict[str, dict[str, Any]] = {}
 _pictures: dict[str, list[Any]] = {}
-
-
-def _mix(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:  # noqa: ARG001 - Sphinx passes both
-    """Mix the pages, which Sphinx gives to its processes in lots: guides take longest, and would make one lot."""
-    docnames.sort(key=lambda name: zlib.crc32(name.encode()))
 
 
 def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application
@@ -302,7 +295,6 @@ def _reference(domain: str, kind: str, target: str, shown: Any) -> pending_xref:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
-    app.connect("env-before-read-docs", _mix)
     app.connect("source-read", _execute)
     app.connect("autodoc-process-docstring", _process_docstring, priority=400)  # before numpydoc reads the sections
     app.connect("autodoc-process-signature", _process_signature)
