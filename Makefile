@@ -20,7 +20,7 @@ environment: ## build .venv from requirements.lock; does nothing when it is up t
 demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
 	$(RUN) privsample.simulations.experiments.demo demo
 
-TESTS = check test test-generations test-statistical coverage
+TESTS = check test test-change test-generations test-statistical coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
 # Python keep what it has compiled: otherwise each worker, and each process that a test starts, compiles all anew.
 $(TESTS) docs: export OPENBLAS_NUM_THREADS = 1
@@ -32,11 +32,17 @@ check: lint ## the fast lane, for each small step: lint, and the tests that matt
 	$(RUN) pytest -n auto --dist worksteal -m essential
 
 .PHONY: test
-test: environment ## the whole test suite, then the tests of the other ArviZ generation
-	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report=
+test: environment ## the whole test suite, then the tests of the other generation of PyMC and ArviZ
+	@$(MAKE) --no-print-directory test-change CHOSEN=
+	@$(MAKE) --no-print-directory test-generations
+
+CHOSEN = --without-simulations
+
+.PHONY: test-change
+test-change: environment ## what each change must pass: the suite without the long simulations
+	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report= $(CHOSEN)
 	@echo 'privsample/accounting must be covered in full:'
 	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
-	@$(MAKE) --no-print-directory test-generations
 
 .PHONY: coverage
 coverage: environment ## which lines of the whole package the test suite runs

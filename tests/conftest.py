@@ -56,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fresh-seeds", action="store_true", help="seed the statistical tests from the system, and print the seeds"
     )
+    parser.addoption("--without-simulations", action="store_true", help="leave out what `is_simulation` names")
     parser.addoption("--measure-all", action="store_true", help="with --cov: measure coverage in all tests, slowly")
 
 
@@ -82,6 +83,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if any(fnmatchcase(place, pattern) for pattern in ESSENTIAL):
                 item.add_marker("essential")
     config.stash[_COUNT] = sum(item.get_closest_marker("statistical") is not None for item in items)
+    if config.getoption("--without-simulations"):
+        left = [item for item in items if is_simulation(item)]
+        items[:] = [item for item in items if not is_simulation(item)]
+        config.hook.pytest_deselected(items=left)
+
+
+def is_simulation(item: pytest.Item) -> bool:
+    """True for a statistical test that is neither essential nor a test of an account or a mechanism."""
+    kept = item.nodeid.startswith(("tests/accounting/", "tests/mechanisms/"))
+    return item.get_closest_marker("statistical") is not None and not item.get_closest_marker("essential") and not kept
 
 
 @pytest.fixture
