@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _EXPENSIVE = 300.0  # cost of one value of a privacy curve above which conversions of the Rényi curve are tried first
 _ORDERS, _MOST = 240, 1e6  # number of orders of these conversions, and the largest cost of their Rényi divergences
-_SEARCHED = 200  # number of values of a privacy curve that a search evaluates at least
+_SEARCHED = 200  # number of values of a privacy curve for which it is decided whether a search can pay for them
 _BLOCK = 4096  # epsilons converted at once
 
 

@@ -11,7 +11,7 @@ from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.draws import draw_outputs
 
 EXAMPLES = catalogue()
-MANY = 100_000  # audits of accounts, where the mutants of test_mutants_are_caught are found, too
+MANY = 100_000  # audits of true accounts; mutants are audited with as many draws as their examples say
 FEW = 2_000  # where a score is learned, each draw is a release of its own; enough for tests of losses
 
 

@@ -8,12 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import (
-    FloatArray,
-    check_memory,
-    generator,
-    positive_integer,
-)
+from privsample._checks import FloatArray, check_memory, generator, positive_integer
 from privsample._value import frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
