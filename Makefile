@@ -20,7 +20,7 @@ environment: ## build .venv from requirements.lock; does nothing when it is up t
 demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
 	$(RUN) privsample.simulations.experiments.demo demo
 
-TESTS = check test test-change test-generations test-statistical coverage
+TESTS = check test test-long test-generations coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
 # Python keep what it has compiled: otherwise each worker, and each process that a test starts, compiles all anew.
 $(TESTS) docs: export OPENBLAS_NUM_THREADS = 1
@@ -28,21 +28,19 @@ $(TESTS) docs: export OMP_NUM_THREADS = 1
 $(TESTS): export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: check
-check: lint ## the fast lane, for each small step: lint, and the tests that matter most
-	$(RUN) pytest -n auto --dist worksteal -m essential
+check: lint ## for each small step: lint, and the tests that matter most
+	$(RUN) pytest -n auto --dist worksteal --lane check
 
 .PHONY: test
-test: environment ## the whole test suite, then the tests of the other generation of PyMC and ArviZ
-	@$(MAKE) --no-print-directory test-change CHOSEN=
-	@$(MAKE) --no-print-directory test-generations
-
-CHOSEN = --without-simulations
-
-.PHONY: test-change
-test-change: environment ## what each change must pass: the suite without the long simulations
-	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report= $(CHOSEN)
+test: environment ## what each change must pass: the whole suite but for the long lane, on both generations of PyMC
+	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report=
 	@echo 'privsample/accounting must be covered in full:'
 	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
+	@$(MAKE) --no-print-directory test-generations
+
+.PHONY: test-long
+test-long: environment ## each night and before a release: long tests, and tests that draw at random with fresh seeds
+	$(RUN) pytest -n auto --dist worksteal --lane long
 
 .PHONY: coverage
 coverage: environment ## which lines of the whole package the test suite runs
@@ -51,10 +49,6 @@ coverage: environment ## which lines of the whole package the test suite runs
 .PHONY: test-generations
 test-generations: environment ## tests/interop, but for statistical tests, on the other generation of PyMC and ArviZ
 	@.venv/bin/python tools/generations.py
-
-.PHONY: test-statistical
-test-statistical: environment ## the statistical tests, with fresh seeds that are printed
-	$(RUN) pytest -n auto --dist worksteal -m statistical --fresh-seeds
 
 .PHONY: lint
 lint: environment ## style, format, types, the direction of imports, and the sections of docstrings

@@ -1,9 +1,113 @@
-"""What holds for every test and every executed example: no figure stays open."""
+"""What holds for every test and executed example: its lane, one false-alarm rate, its seed, and its time."""
 
+import os
+import resource
+import secrets
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import settings
+
+import tests.properties  # noqa: F401 - registers the profiles
+from tests.lanes import LONG, RUN, TEST, runs
+
+SUITE_FALSE_ALARM_RATE = 1e-6
+# The tests that must cover privsample/accounting in full; of tests/mechanisms those that are named after a file there.
+MEASURED = (
+    "tests/accounting/",
+    "tests/interop/test_pld.py",
+    "tests/mechanisms/test_calibrate.py",
+    "tests/mechanisms/test_large_delta.py",
+    "tests/mechanisms/test_own_model.py",
+    *(
+        f"tests/mechanisms/test_{file.stem}.py"
+        for file in (Path(__file__).parent / "privsample" / "accounting").rglob("*.py")
+    ),
+)
+_COUNT = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lane", choices=RUN, default=TEST, help="the lane to run (tests/lanes.py); default: test")
+    parser.addoption("--seed", type=int, help="seed the statistical tests with this number, to repeat a failure")
+    parser.addoption("--times", metavar="FILE", help="append the processor seconds of each test to FILE.PROCESS")
+    parser.addoption("--measure-all", action="store_true", help="with --cov: measure coverage in all tests, slowly")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("thorough" if config.getoption("--lane") == LONG else "test")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure coverage in the tests of `MEASURED` only, because measuring adds a third to the time of a test."""
+    started = _processor_seconds()
+    coverage = getattr(item.config.pluginmanager.getplugin("_cov"), "cov_controller", None)
+    unmeasured = not item.nodeid.startswith(MEASURED) and not item.config.getoption("--measure-all")
+    if coverage is not None and unmeasured:
+        coverage.pause()
+    try:
+        return (yield)
+    finally:
+        if coverage is not None and unmeasured:
+            coverage.resume()
+        _write_time(item.config, item.nodeid, _processor_seconds() - started)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _write_time(session.config, "collection", _processor_seconds())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    _write_time(session.config, "all", _processor_seconds())
+
+
+def _processor_seconds() -> float:
+    """Return the processor seconds of this process and of the processes that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _write_time(config: pytest.Config, name: str, seconds: float) -> None:
+    """Append a line to the table of processor seconds, if one was asked for; each process has a file of its own."""
+    if file := config.getoption("--times"):
+        with Path(f"{file}.{os.getpid()}").open("a", encoding="utf-8") as table:
+            table.write(f"{seconds:.3f}\t{name}\n")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the lane, and count what shares the false-alarm rate; each worker collects the whole suite."""
+    config.stash[_COUNT] = sum(item.get_closest_marker("statistical") is not None for item in items)
+    chosen = config.getoption("--lane")
+    kept, left = [], []
+    for item in items:
+        (kept if runs(item, chosen) else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture
+def alpha(request: pytest.FixtureRequest) -> float:
+    """The false-alarm rate of one statistical test: that of the suite, divided by the number of statistical tests."""
+    return SUITE_FALSE_ALARM_RATE / max(request.config.stash[_COUNT], 1)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator seeded by the test's name, or in the long lane by the system; a failing test prints how to repeat it.
+
+    A seed of the option --seed comes before both.
+    """
+    seed = request.config.getoption("--seed")
+    if seed is None and request.config.getoption("--lane") == LONG:
+        seed = secrets.randbits(64)
+        print(f"to repeat it: .venv/bin/python -m pytest --lane all --seed {seed} '{request.node.nodeid}'")
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()) if seed is None else seed)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from privsample.mechanisms import intervals
 from privsample.mechanisms.shown import noise_reach
 from privsample.plots.draws import Coordinate
 
-pytestmark = pytest.mark.essential
+pytestmark = pytest.mark.check
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=2).accountant
 LAPLACE = ps.LaplaceMechanism(sensitivity=1, scale=2).accountant
 BETA = ps.BetaBernoulli(6, 12)

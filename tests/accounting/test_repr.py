@@ -14,7 +14,7 @@ from privsample.mechanisms.discovery import mechanism_classes
 from privsample.plots import html
 from privsample.simulations.report.page import _code
 
-pytestmark = pytest.mark.essential
+pytestmark = pytest.mark.check
 WIDTH = 120
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=5)
 EXAMPLES = [example.mechanism for cls in mechanism_classes() for example in cls.examples()]

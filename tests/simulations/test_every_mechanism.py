@@ -15,7 +15,7 @@ MANY = 100_000  # audits of true accounts; mutants are audited with as many draw
 FEW = 2_000  # where a score is learned, each draw is a release of its own; enough for tests of losses
 
 
-@pytest.mark.essential
+@pytest.mark.check
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_accounts_stand(name, rng, alpha):
