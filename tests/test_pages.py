@@ -1,8 +1,8 @@
 """Each page runs once and prints what it says; certificates prove what its examples report of accounts.
 
 `epsilon` and `delta` are recorded where the examples of the README, a guide or a tutorial call them. What cannot be
-certified is named in docs/guides/certificates.md, with the reason. The guide on extensions runs in test_extension.py, in an environment of
-its own. `make docs` shows what the pages gave here.
+certified is named in docs/guides/certificates.md, with the reason. The guide on extensions runs in test_extension.py,
+in an environment of its own. `make docs` shows what the pages gave here.
 """
 
 import re
