@@ -18,7 +18,7 @@ environment: ## build .venv from requirements.lock; does nothing when it is up t
 
 .PHONY: demo
 demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
-	$(RUN) privsample.simulations.experiments.demo demo
+	$(RUN) privsample.simulations.demo demo
 
 TESTS = check test test-long test-generations coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
