@@ -24,7 +24,7 @@ environment: ## build .venv from requirements.lock (two or three minutes); does 
 .PHONY: demo
 demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (under a minute)
 	$(say)
-	$(RUN) privsample.simulations.experiments.demo demo
+	$(RUN) privsample.simulations.demo demo
 	$(took)
 
 TESTS = check test test-long test-generations coverage
