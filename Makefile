@@ -66,6 +66,10 @@ coverage: environment ## which lines of the whole package the test suite runs (t
 test-generations: environment ## the tests of the other generation of PyMC and ArviZ, if an interpreter is found
 	@.venv/bin/python tools/generations.py
 
+.PHONY: minimal-install
+minimal-install: ## a wheel with the required packages alone, on each Python 3.11 to 3.14 that is found, and its size
+	@$(PYTHON) tools/minimal_install.py
+
 .PHONY: lint
 lint: environment ## style, format, types, the direction of imports, and the sections of docstrings (half a minute)
 	$(say)
