@@ -1,10 +1,10 @@
 """Mutants of accounting and mechanisms, and whether the tests kill them: python tools/mutants.py choose|check|run.
 
 `tests/mutants.json` lists the mutants that `choose` drew. A mutant is found by its function and by the text of its
-line, so that edits elsewhere do not touch the list. `check` reports mutants that no longer fit the source. `run` applies
-each one in a temporary copy of the checkout and runs tests of the lane `test` until one fails; first the test that is
-recorded, then the files nearest to the module, then the tests of the room, then all others. It exits with 1 if a mutant
-survives for which no argument is recorded that it changes neither a reported number nor a drawn distribution.
+line, so that edits elsewhere do not touch the list. `check` reports mutants that no longer fit the source. `run`
+applies each one in a temporary copy of the checkout and runs tests of the lane `test` until one fails; first the test
+that is recorded, then the files nearest to the module, then the tests of the room, then all others. It exits with 1 if
+a mutant survives for which no argument is recorded that it changes neither a reported number nor a drawn distribution.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -31,11 +32,12 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = "tests/mutants.json"
 SEED = 36
 ROOMS = {"privsample/accounting": 40, "privsample/mechanisms": 20}  # how many mutants of each
+STAGES = ("recorded", "nearest", "room", "others")
 KILLED, EQUIVALENT, UNKNOWN = "killed", "equivalent", "unknown"
 LEFT_OUT = (".git", ".venv*", "build", "dist", "demo", "__pycache__", ".*_cache", ".hypothesis", ".coverage*")
 NEAREST = 8  # files of the first stage
 SHORT, LONG = 300.0, 3600.0  # seconds after which a run of a few tests, or of many, counts as endless
-# A test that runs alone has the whole false-alarm rate to itself. This part of it is below its share in the whole suite.
+# A test that runs alone has the whole false-alarm rate to itself; this part of it is below its share in the suite.
 SHARE = 1000
 
 
@@ -76,6 +78,11 @@ class Mutant:
     killed_by: str = ""
     argument: str = ""
 
+    @property
+    def recorded(self) -> str:
+        """The test or file that killed the mutant, without the remark that it did not end."""
+        return self.killed_by.partition(" (")[0]
+
     def apply(self, source: str) -> str:
         """Return the mutated program.
 
@@ -105,20 +112,15 @@ def _lines_of(source: str, function: str) -> list[int]:
     return sorted({at for span in spans for at in span})
 
 
-def load(root: Path = ROOT) -> list[Mutant]:
+def load() -> list[Mutant]:
     """Return the mutants of the list.
-
-    Parameters
-    ----------
-    root : Path, optional
-        The root of the checkout.
 
     Returns
     -------
     list of Mutant
         The mutants in the order of their numbers.
     """
-    return [Mutant(**fields) for fields in json.loads((root / LIST).read_text(encoding="utf-8"))]
+    return [Mutant(**fields) for fields in json.loads((ROOT / LIST).read_text(encoding="utf-8"))]
 
 
 def save(mutants: list[Mutant]) -> None:
@@ -191,15 +193,13 @@ def _parses(file: str, mutation: Mutation) -> bool:
     return True
 
 
-def problems(mutants: list[Mutant], root: Path = ROOT) -> Iterator[str]:
+def problems(mutants: list[Mutant]) -> Iterator[str]:
     """Find what is wrong with the list.
 
     Parameters
     ----------
     mutants : list of Mutant
         The list.
-    root : Path, optional
-        The root of the checkout.
 
     Yields
     ------
@@ -207,16 +207,15 @@ def problems(mutants: list[Mutant], root: Path = ROOT) -> Iterator[str]:
         A sentence for each mutant that does not fit the source or whose status has no reason.
     """
     for mutant in mutants:
-        source = (root / mutant.file).read_text(encoding="utf-8")
+        source = (ROOT / mutant.file).read_text(encoding="utf-8")
         try:
-            if ast.dump(ast.parse(mutant.apply(source))) == ast.dump(ast.parse(source)):
-                yield f"mutant {mutant.number} does not change {mutant.file}"
+            ast.parse(mutant.apply(source))
         except (LookupError, SyntaxError) as error:
             yield str(error)
         if mutant.status == KILLED:
             file, _, test = mutant.killed_by.partition("::")
             name = test.partition("[")[0].split("::")[-1]
-            if not (root / file).exists() or name.split(".")[-1] not in (root / file).read_text(encoding="utf-8"):
+            if not (ROOT / file).exists() or name.split(".")[-1] not in (ROOT / file).read_text(encoding="utf-8"):
                 yield f"mutant {mutant.number} was killed by a test that is gone: {mutant.killed_by}"
         elif not (mutant.status == EQUIVALENT and mutant.argument):
             yield f"mutant {mutant.number} survives, and no argument is recorded"
@@ -236,7 +235,10 @@ class Checkout:
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
         conftest = folder / "conftest.py"
         text, count = re.subn(
-            r"^(SUITE_FALSE_ALARM_RATE = \S+)", rf"\1 / {SHARE}", conftest.read_text(encoding="utf-8"), flags=re.M
+            r"^(SUITE_FALSE_ALARM_RATE = \S+)",
+            rf"\1 / {SHARE}",
+            conftest.read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
         )
         if count != 1:
             raise LookupError("conftest.py has no line that sets SUITE_FALSE_ALARM_RATE")
@@ -270,6 +272,11 @@ class Checkout:
         -------
         str or None
             The test or file that failed, or None if none did.
+
+        Raises
+        ------
+        RuntimeError
+            If pytest itself did not work.
         """
         if not tests:
             return None
@@ -290,9 +297,12 @@ class Checkout:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return f"{tests[0]} (no end after {limit:.0f} seconds)"
-        if process.returncode in {0, 5} or (process.returncode == 4 and "loading conftest" not in output):
+        loaded = "loading conftest" not in output
+        if process.returncode in {0, 5} or (process.returncode == 4 and loaded):  # all passed, or there are none
             return None
-        failures = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.M)
+        if process.returncode not in {1, 2} and loaded:
+            raise RuntimeError(f"pytest ended with {process.returncode}: {output[-2000:]}")
+        failures = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.MULTILINE)
         return failures[0] if failures else tests[0]
 
 
@@ -312,7 +322,7 @@ def stages(mutant: Mutant, seconds: dict[str, float]) -> Iterator[tuple[str, lis
         The name of the stage, its tests, and a limit in seconds.
     """
     if mutant.killed_by:
-        yield "recorded", [mutant.killed_by.partition(" (")[0]], SHORT
+        yield "recorded", [mutant.recorded], SHORT
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     scores = {file: _nearness(mutant, file) for file in files}
     near = sorted((file for file in files if scores[file] >= 3), key=lambda file: (-scores[file], seconds.get(file, 0)))
@@ -324,16 +334,25 @@ def stages(mutant: Mutant, seconds: dict[str, float]) -> Iterator[tuple[str, lis
     yield "others", [file for file in cheap if not file.startswith(f"tests/{room}/")], 2 * LONG
 
 
+@cache
+def _words(file: str) -> frozenset[str]:
+    """Return the words of a test file, those of dotted names joined by dots too."""
+    return frozenset(re.findall(r"[\w.]+|\w+", (ROOT / file).read_text(encoding="utf-8")))
+
+
+@cache
+def _defined(file: str) -> frozenset[str]:
+    """Return the names of the classes and functions of a module."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return frozenset(node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+
+
 def _nearness(mutant: Mutant, file: str) -> int:
     """Return a score of how likely a test file looks at the mutated module: by its name, imports and words."""
     module, test = Path(mutant.file), Path(file)
-    text = (ROOT / file).read_text(encoding="utf-8")
-    tree = ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))
-    names = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    words = set(re.findall(r"\w+", text))
     score = 10 * (test.stem == f"test_{module.stem}") + 4 * (module.stem in test.stem)
-    score += 8 * (module.with_suffix("").as_posix().replace("/", ".") in text)
-    score += 3 * min(len(names & words), 3) + (module.parent.name in test.stem)
+    score += 8 * (module.with_suffix("").as_posix().replace("/", ".") in _words(file))
+    score += 3 * min(len(_defined(mutant.file) & _words(file)), 3) + (module.parent.name in test.stem)
     return score + (module.parts[1] in test.parts)
 
 
@@ -356,18 +375,18 @@ def examine(mutant: Mutant, checkout: Checkout, seconds: dict[str, float], last:
     Mutant
         The mutant with its status: killed, or as it was.
     """
-    started, stage, found = time.monotonic(), "", None
+    started, found = time.monotonic(), None
     checkout.apply(mutant)
     try:
         for stage, tests, limit in stages(mutant, seconds):
-            found = checkout.failing(tests, limit)
-            if found is not None or stage == last:
+            if found is not None or STAGES.index(stage) > STAGES.index(last):
                 break
+            found = checkout.failing(tests, limit)
     finally:
         checkout.restore(mutant)
     took = time.monotonic() - started
     verdict = f"killed by {found}" if found else f"survived ({mutant.status})"
-    print(f"{mutant.number:3d} {mutant.file} {mutant.kind}: {verdict}; {stage}, {took:.0f} s", flush=True)
+    print(f"{mutant.number:3d} {mutant.file} {mutant.kind}: {verdict}; {took:.0f} s", flush=True)
     return replace(mutant, status=KILLED, killed_by=found) if found else mutant
 
 
@@ -397,9 +416,7 @@ def run(mutants: list[Mutant], seconds: dict[str, float], last: str, jobs: int) 
     """
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Checkout] = SimpleQueue()
-        recorded = sorted(
-            {test for mutant in mutants for name, (test, *_), _ in stages(mutant, {}) if name == "recorded"}
-        )
+        recorded = sorted({mutant.recorded for mutant in mutants if mutant.recorded})
         for number in range(jobs):
             checkout = Checkout(Path(folder) / str(number))
             if broken := checkout.failing(recorded or ["tests/test_logspace.py"], LONG, keep_bytecode=True):
@@ -434,7 +451,7 @@ def main() -> int:
     parser.add_argument("command", choices=("choose", "check", "run"))
     parser.add_argument("numbers", nargs="*", type=int, help="run: the mutants to examine; default: all")
     parser.add_argument("--seed", type=int, default=SEED, help="choose: the seed of the draw")
-    parser.add_argument("--last", default="others", help="run: the last stage: recorded, nearest, room or others")
+    parser.add_argument("--last", choices=STAGES, default=STAGES[-1], help="run: the last stage; default: others")
     parser.add_argument("--times", type=Path, nargs="*", default=[], help="run: tables that pytest --times wrote")
     parser.add_argument("--jobs", type=int, default=1, help="run: how many mutants are examined at once")
     parser.add_argument("--record", action="store_true", help="run: write into the list which tests killed")
