@@ -38,12 +38,12 @@ def test_wrong_draws_are_seen(monkeypatch):
     """Without the labels the draws are far from the posterior; with them they are near."""
     monkeypatch.setattr(figures, "NUMBERS", 80_000)
     made = figures.mechanism(2, 1000, 4.0, 1)
-    squares, widths = figures.measured.__wrapped__(made, 2, 1000, 0)
+    squares, widths = figures.measured.__wrapped__(made, 2, 1000, 0, figures.NUMBERS)
     assert squares.mean() < 0.3**2
     assert widths.mean() == pytest.approx(1.0, abs=0.25)
     right = figures.posterior
     monkeypatch.setattr(figures, "posterior", lambda rows, labels: right(rows, labels[::-1]))
-    assert figures.measured.__wrapped__(made, 2, 1000, 0)[0].mean() > 2.0**2
+    assert figures.measured.__wrapped__(made, 2, 1000, 0, figures.NUMBERS)[0].mean() > 2.0**2
 
 
 def test_a_noisy_sum_costs_less_with_more_records():
