@@ -150,7 +150,8 @@ def test_full_settings_return_after_a_small_run():
             assert getattr(module, constant) == small < full
             raise KeyError
 
-    pytest.raises(KeyError, run)
+    with pytest.raises(KeyError):
+        run()
     assert getattr(module, constant) == full
 
 
