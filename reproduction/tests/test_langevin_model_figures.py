@@ -52,10 +52,9 @@ def test_a_noisy_sum_costs_less_with_more_records():
     assert 1.0 < widths[-1] < 1.1
 
 
-def test_table_and_sentence(monkeypatch):
-    for name, value in {"SIZES": (300,), "DIMENSIONS": (2,), "STEPS": 20, "NUMBERS": 12_000}.items():
-        monkeypatch.setattr(figures, name, value)
-    result = figures._run()
+def test_table_and_sentence(small_once):
+    """At the small size: 300 records with two features."""
+    result = small_once("langevin-model").result
     table = Table(columns=result.columns)
     assert len(table) == 1 * 1 * 2 * 3
     width = float(table.select(method="Langevin, 1 draw", epsilon=4.0)["width"][0])
