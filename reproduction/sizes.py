@@ -5,6 +5,7 @@ The tests before a release run each experiment in full. An experiment without an
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -45,8 +46,17 @@ from reproduction import (
     sgd_small_data,
     tempered,
 )
+from reproduction.flights import Flights, flights
 
-Settings = tuple[tuple[ModuleType, str, Any], ...]  # a module, the name of a constant in it, and the smaller value
+Settings = tuple[tuple[ModuleType, str, Any], ...]  # a module, the name of a value in it, and the smaller value
+
+
+@cache
+def _some_flights() -> Flights:
+    """Every tenth flight."""
+    year = flights()
+    return Flights(day=year.day[::10], codes=year.codes[::10])
+
 
 WHOLE: Settings = ()  # the experiment in full is small enough
 _PARAMETERS: Settings = (
@@ -61,7 +71,7 @@ _SELECTION: Settings = (
     (selection_use, "RUNS", 30),
 )
 _RENYI: Settings = ((selection_data, "ORDERS", np.array([2.0, 10.0])),)
-_CHAIN: Settings = ((gibbs, "SWEEPS", 20),)
+_CHAIN: Settings = ((gibbs, "SWEEPS", 20), (gibbs, "flights", _some_flights))
 _UTILITY: Settings = tuple(
     (module, "EPSILONS", np.array([1e-3, 0.1, 10.0])) for module in (posterior_entropy, posterior_held_out)
 )
@@ -92,6 +102,7 @@ SMALL: Mapping[str, Settings] = {
     "geumlek-4.4-scan": WHOLE,
     "geumlek-4.5": _CHAIN,
     "geumlek-4.6": (
+        (gibbs_likelihood, "flights", _some_flights),
         (gibbs_likelihood, "SPLITS", 2),
         (gibbs_likelihood, "EPSILONS", [0.3]),
         (gibbs_likelihood, "STATES", 2),
