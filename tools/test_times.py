@@ -13,8 +13,9 @@ TABLE = ROOT / "docs" / "contributing" / "test_times.md"
 SLOWEST = 25
 HEAD = """# Processor time of the tests
 
-Processor seconds of `make test`, without the other generation of PyMC, as `tools/test_times.py` wrote them: {total:.0f} seconds in
-{processes} processes, of which collection takes {collection:.0f}, and {count:,} tests. {share:.0f} % of the time is in 1 % of the tests.
+Processor seconds of `make test`, without the other generation of PyMC, as `tools/test_times.py` wrote them:
+{total:.0f} seconds in {processes} processes, of which collection takes {collection:.0f}, and {count:,} tests.
+{share:.0f} % of the time is in 1 % of the tests.
 
 """
 
