@@ -6,8 +6,10 @@ the tests that draw at random: statistical tests and property tests.
 """
 
 from fnmatch import fnmatchcase
+from functools import cache
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 CHECK, TEST, LONG = "check", "test", "long"
 # The lane of the tests below each folder, relative to the root of the repository. The longest matching folder counts.
@@ -21,7 +23,6 @@ CHECK_FILES = (
     "*/test_brute_force.py",
     "*/test_requirements.py",
     "*/test_parametric.py",
-    "*/test_contract.py",
     "*/test_totality.py",
     "*/ledger/test_spending.py",
     "tests/mechanisms/test_files.py",
@@ -40,23 +41,29 @@ def lane(item: pytest.Item) -> str:
     pytest.UsageError
         If the folder of the test has no lane, or if the test is marked for two lanes.
     """
-    marked = [name for name in (CHECK, LONG) if item.get_closest_marker(name)]
-    if len(marked) > 1:
-        raise pytest.UsageError(f"{item.nodeid} is marked for two lanes, check and long: keep one of the markers")
-    place = item.nodeid.partition("::")[0]
-    folders = [folder for folder in FOLDERS if place.startswith(f"{folder}/")]
-    if not folders:
-        raise pytest.UsageError(f"{place} is in no lane: add its folder to FOLDERS in tests/lanes.py")
-    if marked:
-        return marked[0]
-    if any(fnmatchcase(place, pattern) for pattern in CHECK_FILES):
-        return CHECK
-    return FOLDERS[max(folders, key=len)]
+    return _lane(item, {mark.name for mark in item.iter_markers()})
 
 
 def runs(item: pytest.Item, chosen: str) -> bool:
     """Return True if the value `chosen` of the option --lane runs this test."""
-    if lane(item) in RUN[chosen]:
+    marks = {mark.name for mark in item.iter_markers()}
+    if _lane(item, marks) in RUN[chosen]:
         return True
-    draws = item.get_closest_marker("statistical") or item.get_closest_marker("hypothesis")
-    return chosen == LONG and draws is not None
+    return chosen == LONG and ("statistical" in marks or is_hypothesis_test(getattr(item, "obj", None)))
+
+
+def _lane(item: pytest.Item, marks: set[str]) -> str:
+    of_file = _lane_of_file(item.nodeid.partition("::")[0])
+    if {CHECK, LONG} <= marks:
+        raise pytest.UsageError(f"{item.nodeid} is marked for two lanes, check and long: keep one of the markers")
+    return CHECK if CHECK in marks else LONG if LONG in marks else of_file
+
+
+@cache
+def _lane_of_file(place: str) -> str:
+    folders = [folder for folder in FOLDERS if place.startswith(f"{folder}/")]
+    if not folders:
+        raise pytest.UsageError(f"{place} is in no lane: add its folder to FOLDERS in tests/lanes.py")
+    if any(fnmatchcase(place, pattern) for pattern in CHECK_FILES):
+        return CHECK
+    return FOLDERS[max(folders, key=len)]
