@@ -1,5 +1,6 @@
 """What holds for every test and executed example: its lane, one false-alarm rate, its seed, and its time."""
 
+import gc
 import os
 import resource
 import secrets
@@ -56,6 +57,26 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if coverage is not None and unmeasured:
             coverage.resume()
         _write_time(item.config, item.nodeid, _processor_seconds() - started)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among the items while they are made, nor later: they live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings only in files that have some: to look, pytest imports the file."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [collector for collector in collectors if type(collector) is pytest.Module]
+    return collectors
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
