@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 import tests.properties  # noqa: F401 - registers the profiles
-from tests.lanes import LONG, RUN, TEST, runs
+from tests.lanes import CHECK, LONG, RUN, TEST, may_hold_checks, runs
 
 SUITE_FALSE_ALARM_RATE = 1e-6
 # The tests that must cover privsample/accounting in full; of tests/mechanisms those that are named after a file there.
@@ -68,6 +68,13 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `make check`, import only the files that have tests of its lane."""
+    if config.getoption("--lane") != CHECK or collection_path.suffix != ".py":
+        return None
+    return None if may_hold_checks(collection_path) else True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ the tests that draw at random: statistical tests and property tests.
 
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import is_hypothesis_test
@@ -17,14 +18,14 @@ FOLDERS = {
     "privsample": TEST,  # the examples of docstrings
     "tests": TEST,
 }
-# Whole files of the lane `check`; a single test joins it by the marker `check`.
+# Whole files of the lane `check`, by the ends of their paths; a single test joins it by the marker `check`.
 CHECK_FILES = (
     "tests/accounting/golden/*",
-    "*/test_brute_force.py",
-    "*/test_requirements.py",
-    "*/test_parametric.py",
-    "*/test_totality.py",
-    "*/ledger/test_spending.py",
+    "test_brute_force.py",
+    "test_requirements.py",
+    "test_parametric.py",
+    "test_totality.py",
+    "ledger/test_spending.py",
     "tests/mechanisms/test_files.py",
     "tests/mechanisms/test_release.py",
     "tests/test_imports.py",
@@ -52,6 +53,11 @@ def runs(item: pytest.Item, chosen: str) -> bool:
     return chosen == LONG and ("statistical" in marks or is_hypothesis_test(getattr(item, "obj", None)))
 
 
+def may_hold_checks(path: Path) -> bool:
+    """Return False if the name and the text of a file show that it has no tests of the lane `check`."""
+    return _is_check_file(path.as_posix()) or f"mark.{CHECK}" in path.read_text(encoding="utf-8")
+
+
 def _lane(item: pytest.Item, marks: set[str]) -> str:
     of_file = _lane_of_file(item.nodeid.partition("::")[0])
     if {CHECK, LONG} <= marks:
@@ -64,6 +70,8 @@ def _lane_of_file(place: str) -> str:
     folders = [folder for folder in FOLDERS if place.startswith(f"{folder}/")]
     if not folders:
         raise pytest.UsageError(f"{place} is in no lane: add its folder to FOLDERS in tests/lanes.py")
-    if any(fnmatchcase(place, pattern) for pattern in CHECK_FILES):
-        return CHECK
-    return FOLDERS[max(folders, key=len)]
+    return CHECK if _is_check_file(place) else FOLDERS[max(folders, key=len)]
+
+
+def _is_check_file(place: str) -> bool:
+    return any(fnmatchcase(f"/{place}", f"*/{pattern}") for pattern in CHECK_FILES)

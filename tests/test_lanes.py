@@ -73,7 +73,7 @@ for number, run in enumerate(sys.argv[1:]):
 SUITE = "tests/test_kinds.py"
 RUNS = {
     "failures": f"--lane long {SUITE}",  # first: a property test keeps the settings with which it was imported
-    "check": f"--collect-only --lane check {SUITE}",
+    "check": f"--collect-only --lane check {SUITE} tests/plain",
     "test": f"--collect-only --lane test {SUITE}",
     "long": f"--collect-only --lane long {SUITE}",
     "all": f"--collect-only --lane all {SUITE}",
@@ -119,7 +119,7 @@ def test_every_lane_is_run_by_a_command_and_every_file_that_is_named_is_there():
     for folder in FOLDERS:
         assert (ROOT / folder).is_dir()
     for pattern in CHECK_FILES:
-        assert list(ROOT.glob(f"tests/**/{pattern.removeprefix('*/').removeprefix('tests/')}")), pattern
+        assert list(ROOT.glob(f"tests/**/{pattern.removeprefix('tests/')}")), pattern
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +129,12 @@ def output(tmp_path_factory):
     files = ("conftest.py", "tests/lanes.py", "tests/properties.py")
     texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in files}
     texts |= {SUITE: TESTS, "tests/test_two_lanes.py": TWO_LANES, "elsewhere/test_lost.py": TESTS}
+    texts["tests/plain/test_not_imported.py"] = "raise RuntimeError('a file without tests of the lane')"
     texts["pytest.ini"] = (
         "[pytest]\naddopts = --import-mode=importlib\npythonpath = .\nmarkers = check\n long\n statistical\n"
     )
     for name, text in texts.items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "privsample" / "accounting").mkdir(parents=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
