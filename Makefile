@@ -5,6 +5,11 @@ RUN = .venv/bin/python -m
 UV = build/uv/bin/uv
 UV_VERSION = 0.13.8
 
+# Each target says first what it does, from its line of help, and last how long it took.
+STARTED := $(shell date +%s)
+say = @sed -n 's/^$@:.*\#\# \(.*\)/make $@: \1/p' Makefile
+took = @echo "make $@: done in $$(($$(date +%s) - $(STARTED))) seconds"
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -13,12 +18,14 @@ help: ## show these lines
 		printf '%-24s %s\n' "$$name" "$$text"; done
 
 .PHONY: environment
-environment: ## build .venv from requirements.lock; does nothing when it is up to date
+environment: ## build .venv from requirements.lock (two or three minutes); does nothing when it is up to date
 	@$(PYTHON) tools/environment.py
 
 .PHONY: demo
-demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
-	$(RUN) privsample.simulations.experiments.demo demo
+demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (under a minute)
+	$(say)
+	$(RUN) privsample.simulations.demo demo
+	$(took)
 
 TESTS = check test test-long test-generations coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
@@ -26,53 +33,74 @@ TESTS = check test test-long test-generations coverage
 $(TESTS) docs: export OPENBLAS_NUM_THREADS = 1
 $(TESTS) docs: export OMP_NUM_THREADS = 1
 $(TESTS): export PYTHONDONTWRITEBYTECODE =
+TEST = $(RUN) pytest -n auto --dist worksteal
 
 .PHONY: check
-check: lint ## for each small step: lint, and the tests that matter most
-	$(RUN) pytest -n auto --dist worksteal --lane check
+check: lint ## for each small step: lint, and the tests that matter most (a minute and a half)
+	$(say)
+	$(TEST) --lane check
+	$(took)
 
 .PHONY: test
-test: environment ## what each change must pass: the whole suite but for the long lane, on both generations of PyMC
-	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report=
+test: environment ## what each change must pass: the whole suite, on both generations of PyMC (ten minutes on two cores)
+	$(say)
+	$(TEST) --cov=privsample/accounting --cov-report=
 	@echo 'privsample/accounting must be covered in full:'
 	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
 	@$(MAKE) --no-print-directory test-generations
+	$(took)
 
 .PHONY: test-long
-test-long: environment ## each night and before a release: long tests, and tests that draw at random with fresh seeds
-	$(RUN) pytest -n auto --dist worksteal --lane long
+test-long: environment ## each night and before a release: long tests, and fresh seeds for what is random (hours)
+	$(say)
+	$(TEST) --lane long
+	$(took)
 
 .PHONY: coverage
-coverage: environment ## which lines of the whole package the test suite runs
-	$(RUN) pytest -n auto --dist worksteal --cov --cov-report=term --measure-all
+coverage: environment ## which lines of the whole package the test suite runs (twice as long as make test)
+	$(say)
+	$(TEST) --cov --cov-report=term --measure-all
+	$(took)
 
 .PHONY: test-generations
-test-generations: environment ## tests/interop, but for statistical tests, on the other generation of PyMC and ArviZ
+test-generations: environment ## the tests of the other generation of PyMC and ArviZ, if an interpreter is found
 	@.venv/bin/python tools/generations.py
 
+.PHONY: minimal-install
+minimal-install: ## a wheel with the required packages alone, on each Python 3.11 to 3.14 that is found, and its size
+	@$(PYTHON) tools/minimal_install.py
+
 .PHONY: lint
-lint: environment ## style, format, types, the direction of imports, and the sections of docstrings
+lint: environment ## style, format, types, the direction of imports, and the sections of docstrings (half a minute)
+	$(say)
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/python tools/docstrings.py
+	$(took)
 
 .PHONY: format
 format: environment ## mend style and format where that is safe
+	$(say)
 	$(RUN) ruff check --fix
 	$(RUN) ruff format
 
 .PHONY: bench
-bench: environment ## the benchmarks
+bench: environment ## the benchmarks (hours; one of them: .venv/bin/python -m benchmarks draws)
+	$(say)
 	$(RUN) benchmarks
+	$(took)
 
 .PHONY: docs
-docs: environment ## the documentation site, its examples executed: build/docs/html/index.html
+docs: environment ## the site, build/docs/html/index.html; runs the pages that make test has not just run (two minutes)
+	$(say)
 	.venv/bin/python tools/docs_site.py
+	$(took)
 
 .PHONY: lock
 lock: ## resolve the dependencies anew into requirements.lock
+	$(say)
 	test -x $(UV) || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	@mkdir -p build
 	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \

@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from privsample.simulations.experiments.base import stacked
-from privsample.simulations.experiments.calibration import SIMULATIONS, Cell, cells
-from privsample.simulations.experiments.calibration_outcomes import CONTROLS, TESTED, outcomes
+from privsample.simulations.report.results import stacked
+from reproduction.calibration import SIMULATIONS, Cell, cells
+from reproduction.calibration_outcomes import CONTROLS, TESTED, outcomes
 
 HEADER = ("method", "model", "records", "epsilon", "clipped", "p_value", "seconds", "columns", "counts")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, milliseconds, seconds
-from privsample.simulations.experiments import confidence_sets as experiment
+from reproduction import confidence_sets as experiment
 
 SHARE, EPSILON = 0.25, 1.0
 

@@ -15,17 +15,9 @@ import privsample as ps
 from benchmarks.environments import DIFFPRIVLIB, interpreter
 from benchmarks.measure import Row
 from privsample.distributions.rows import within_norm
-from privsample.simulations.experiments import regression, regression_learners
-from privsample.simulations.experiments.findings import Table
-from privsample.simulations.experiments.regression_tasks import (
-    RegressionTask,
-    cultivars,
-    diabetes,
-    digit_pair,
-    species,
-    ten_digits,
-    tumours,
-)
+from reproduction import regression, regression_learners
+from reproduction.regression_tasks import RegressionTask, cultivars, diabetes, digit_pair, species, ten_digits, tumours
+from reproduction.tables import Table
 
 PEER = "diffprivlib (δ = 0)"
 STRENGTHS = (1.0, 10.0, 100.0)  # of its inverse penalty C, whose default is 1; the best in hindsight is shown

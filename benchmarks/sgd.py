@@ -17,9 +17,9 @@ import privsample as ps
 from benchmarks.environments import DIFFPRIVLIB, interpreter
 from benchmarks.measure import Row, seconds
 from privsample.distributions.rows import within_norm
-from privsample.simulations.experiments import sgd
-from privsample.simulations.experiments.base import Experiment
-from privsample.simulations.experiments.sgd_data import Task, breast_cancer, late_arrivals
+from reproduction import sgd
+from reproduction.base import Experiment
+from reproduction.sgd_data import Task, breast_cancer, late_arrivals
 
 PEER = "diffprivlib (δ = 0)"
 SCRIPT = """

@@ -63,6 +63,8 @@ from privsample.accounting.targets import DP as DP
 from privsample.accounting.targets import GDP as GDP
 from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
+from privsample.comparison.compare import compare as compare
+from privsample.comparison.compare_mechanisms import compare_mechanisms as compare_mechanisms
 from privsample.distributions.allocation import RandomAllocation as RandomAllocation
 from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
@@ -256,8 +258,6 @@ from privsample.simulations.audit.one_run_verdict import OneRunVerdict as OneRun
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs
 from privsample.simulations.audit.sequential_verdict import SequentialVerdict as SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict as Verdict
-from privsample.simulations.experiments.compare import compare as compare
-from privsample.simulations.experiments.compare_mechanisms import compare_mechanisms as compare_mechanisms
 
 _HOME: dict[str, str]
 __version__: str

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from privsample._optional import require
+
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function without the interpreter's lock, and cache it on disk where that is possible."""
+    require("numba", "bayes", "compiled inference")
     from numba import njit
 
     try:

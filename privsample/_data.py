@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import is_encodable, listed
+from privsample._optional import require
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
@@ -140,10 +141,9 @@ def as_float(item: Any) -> float:
 
 def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
     """The chunks of an Arrow stream of tables or arrays with one column."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError("reading an Arrow stream needs pyarrow: pip install 'privsample[files]'") from None
+    require("pyarrow", "files", "reading an Arrow stream")
+    import pyarrow as pa
+
     try:
         if _is_one_column(data):  # Arrow reads a column of structs as a table
             raise TypeError

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
+
+from privsample._optional import require
 
 
 @contextmanager
@@ -36,8 +37,7 @@ def progress_bar(title: str, total: int, *, wanted: bool) -> Iterator[Callable[[
     if not wanted:
         yield int
         return
-    if find_spec("rich") is None:
-        raise ImportError("a progress bar needs rich: pip install 'privsample[cli]', or leave progress out")
+    require("rich", "cli", "a progress bar", advice=", or leave progress out")
     with rich_bar(force_terminal=None) as bar:
         task = bar.add_task(title, total=total)
         yield lambda steps: bar.advance(task, steps)

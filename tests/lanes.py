@@ -13,6 +13,7 @@ CHECK, TEST, LONG = "check", "test", "long"
 # The lane of the tests below each folder, relative to the root of the repository. The longest matching folder counts.
 FOLDERS = {
     "privsample": TEST,  # the examples of docstrings
+    "reproduction": TEST,
     "tests": TEST,
 }
 # Whole files of the lane `check`; a single test joins it by the marker `check`.

@@ -13,7 +13,7 @@ import privsample
 
 ROOT = Path(privsample.__file__).parents[1]
 PLACES = {"THEME": "selection", "STEM": "majority", "CLASS": "NoisyMajority"}
-COPIED = ("privsample", "tests", "docs", "tools", "examples", "benchmarks")
+COPIED = ("privsample", "tests", "reproduction", "docs", "tools", "examples", "benchmarks")
 FILES = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 ACCOUNTANT = '''"""The account of the more frequent of two answers, chosen by permute-and-flip. Kind: exact."""

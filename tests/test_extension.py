@@ -136,8 +136,8 @@ def test_its_own_tests_pass(installed):
 
 def test_the_guide_runs_and_shows_the_whole_module(installed):
     program = (
-        f"import sys; sys.path.append({str(ROOT / 'tools')!r}); from docs_examples import executed; "
-        f"print(executed('extend', open({str(GUIDE)!r}, encoding='utf-8').read())[1] or 'all of it')"
+        f"import sys; sys.path.append({str(ROOT / 'tools')!r}); from docs_examples import run_page; "
+        "print(run_page('docs/guides/extend').problems or 'all of it')"
     )
     assert run(installed, "-c", program).strip() == "all of it"
     text = GUIDE.read_text(encoding="utf-8")

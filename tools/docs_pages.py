@@ -4,13 +4,10 @@ import hashlib
 import inspect
 import re
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import docs_plots
-import numpy as np
-from docs_examples import executed_with_pictures
+from docs_examples import DIRECTIVE, Shown, kept_or_run
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -20,33 +17,24 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
 import privsample
-from privsample._checks import FloatArray
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.engine.bounds import Kind, View
-from privsample.accounting.statement import shown_delta, shown_epsilon
-from privsample.plots.style import BLUE, DELTA, EPSILON, ORANGE
-from privsample.simulations.report import figures
 
 log = logging.getLogger(__name__)
-VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}
 _PAGES = Path(__file__).resolve().parent.parent / "docs"
 _NOTE = re.compile(r"(?:docs/notes/)?\b([a-z_]+)\.md\b")
 _CODE = re.compile(r"``?([^`]+)``?(?=(\w)?)")
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 _EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
-_BESIDE = {"figures": figures, "example": import_module}  # `example("stem")` is a program of the folder examples
 _LEAST_STACKED = 3  # columns of a table that becomes a list on a narrow page
-_namespaces: dict[str, dict[str, Any]] = {}
-_pictures: dict[str, list[Any]] = {}
+_shown: dict[str, list[Shown]] = {}
 
 
 def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application
-    if ">>>" in source[0] or "```{picture}" in source[0]:
-        docs_plots.configure()
-        _namespaces[docname], _pictures[docname], failed = executed_with_pictures(docname, source[0], _BESIDE)
-        if failed:
-            log.warning("an example failed:\n%s", failed, location=docname)
+    if ">>>" in source[0] or DIRECTIVE.search(source[0]):
+        page = kept_or_run(docname, source[0])
+        _shown[docname] = list(page.shown)
+        if page.failed:
+            log.warning("an example failed:\n%s", page.failed, location=docname)
 
 
 def escaped(text: str) -> str:
@@ -89,22 +77,21 @@ def _process_signature(
 
 
 class PageDirective(SphinxDirective):
-    """A directive with one argument, an expression over the names that the page's examples left."""
+    """A directive with one argument, an expression that was evaluated where it stands when the page ran."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
-    def value(self) -> Any:
-        """What the expression gives. Raises: DirectiveError, which Sphinx reports with the page and the line."""
-        names = _namespaces.get(self.env.docname, {})
-        try:
-            return eval(self.arguments[0], names)  # the page's own code, like its examples
-        except Exception as error:
-            raise self.error(f"{self.arguments[0]} gave {type(error).__name__}: {error}") from error
+    def shown(self) -> Shown:
+        """What the expression showed. Raises: DirectiveError, which Sphinx reports with the page and the line."""
+        shown = _shown[self.env.docname].pop(0)
+        if shown.error:
+            raise self.error(f"{shown.expression} gave {shown.error}")
+        return shown
 
-    def picture(self, value: Any, words: str) -> nodes.Node:
-        """The picture of a figure, axes or SVG text, stored beside the pages."""
-        svg = docs_plots.to_svg(value)
+    def picture(self, shown: Shown, words: str) -> nodes.Node:
+        """The picture, stored beside the pages."""
+        svg = shown.svg.encode()
         name = f"{hashlib.sha256(svg).hexdigest()[:16]}.svg"
         folder = Path(self.env.srcdir) / "pictures"
         folder.mkdir(exist_ok=True)
@@ -120,13 +107,9 @@ class PictureDirective(PageDirective):
 
     def run(self) -> list[nodes.Node]:
         """The nodes."""
-        words, value = " ".join(self.content), _pictures[self.env.docname].pop(0)
-        if isinstance(value, Exception):
-            raise self.error(f"{self.arguments[0]} gave {type(value).__name__}: {value}")
-        if "size" in self.options:
-            docs_plots.figure_of(value).set_size_inches(*map(float, self.options["size"].split()))
-        shown = self.picture(value, words)
-        return [shown, nodes.paragraph("", "", *self.parse_inline(words)[0], classes=["caption"])]
+        words = " ".join(self.content)
+        picture = self.picture(self.shown(), words)
+        return [picture, nodes.paragraph("", "", *self.parse_inline(words)[0], classes=["caption"])]
 
 
 class AccountDirective(PageDirective):
@@ -136,19 +119,10 @@ class AccountDirective(PageDirective):
 
     def run(self) -> list[nodes.Node]:
         """The nodes."""
-        account, delta = self.value(), self.options.get("delta", 1e-6)
-        dot = f"ε = {shown_epsilon(account, delta):.4g} at δ = {shown_delta(delta)}"
-        shown = self.picture(cost_picture(account, delta), f"the privacy curve of {self.arguments[0]}: {dot}")
-        facts = {
-            "Neighbours": [account.relation.description],
-            "In the example": [dot],
-            "Kind": [f"{words}: {', '.join(views)}" for words, views in by_kind(account).items()],
-            "Source": account.source.split("; "),
-            "Assumptions": [f"`{one.name}`: {one.value}" for one in Assumption if one in account.assumptions]
-            or ["none"],
-        }
-        lines = [f"{title}\n" + "".join(f": {line}\n" for line in said) for title, said in facts.items()]
-        return [shown, nodes.container("", *self.parse_text_to_nodes("\n".join(lines)), classes=["facts"])]
+        shown = self.shown()
+        lines = [f"{title}\n" + "".join(f": {line}\n" for line in said) for title, said in shown.facts]
+        facts = nodes.container("", *self.parse_text_to_nodes("\n".join(lines)), classes=["facts"])
+        return [self.picture(shown, shown.words), facts]
 
 
 class AssumptionDirective(SphinxDirective):
@@ -160,52 +134,6 @@ class AssumptionDirective(SphinxDirective):
         """The nodes."""
         words = Assumption[self.arguments[0]].value
         return [nodes.paragraph("", "", nodes.emphasis("", f"{words[0].upper()}{words[1:]}."))]
-
-
-def by_kind(account: Accountant) -> dict[Kind, list[str]]:
-    """The account's views, by their kind."""
-    found: dict[Kind, list[str]] = {}
-    for view, words in VIEWS.items():
-        found.setdefault(account.kind(view), []).append(words)
-    return found
-
-
-def cost_picture(account: Accountant, delta: float) -> Any:
-    """Return a figure of delta against epsilon: the account, and the bound that follows from its Rényi curve alone."""
-    least = min(1e-10, delta / 1e4)
-    with figures.styled(maths=True) as figure_class:
-        figure = figure_class(figsize=(4.8, 3.1), layout="constrained")
-        axes = figure.subplots()
-        label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
-        axes.plot(*curve(account, least), color=BLUE, label=label)
-        if account.infinity_mass == 0.0:
-            epsilons, at = figures.by_renyi(account, least)
-            kept = (epsilons > 0) & np.isfinite(epsilons)
-            style = {"color": ORANGE, "linestyle": (0, (4, 2)), "label": "from the Rényi curve alone"}
-            axes.plot(epsilons[kept], at[kept], **style)
-        epsilon, words = figures.mark(account, delta)
-        axes.plot([epsilon], [delta], "o", color=BLUE, clip_on=False)
-        place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": BLUE}
-        axes.annotate(words, (epsilon, delta), (-7, -5), **place)
-        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel=EPSILON, ylabel=DELTA)
-        axes.minorticks_off()
-        figure.legend(loc="outside upper left", ncols=2)
-    return figure
-
-
-def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep.
-
-    An epsilon is infinite where delta is smaller than the infinity mass, at which the curve goes on to the right.
-    """
-    deltas = np.geomspace(least, 0.1, 12)
-    steep = account.epsilon(deltas)
-    finite = np.isfinite(steep)
-    deltas, steep = deltas[finite], steep[finite]
-    even, at = figures.cost_curve(account, float(steep[0]) * (1.0 if finite.all() else 1.25), least)
-    epsilons, both = np.append(even, steep[steep > 0]), np.append(at, deltas[steep > 0])
-    order = np.lexsort((-both, epsilons))
-    return epsilons[order], both[order]
 
 
 class Names(SphinxTransform):

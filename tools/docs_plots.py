@@ -1,12 +1,21 @@
 """Pictures of the documentation site: vector graphics without a background, so that they follow dark mode."""
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from privsample.plots.style import COLOURS
+from privsample._checks import FloatArray
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import Kind, View
+from privsample.accounting.statement import shown_delta, shown_epsilon
+from privsample.plots.style import BLUE, COLOURS, DELTA, EPSILON, ORANGE
+from privsample.simulations.report import figures
 
+VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}
 _STYLE = {
     "figure.figsize": (4.8, 3.1),
     "figure.constrained_layout.use": True,
@@ -21,18 +30,21 @@ _STYLE = {
 }
 
 
-def configure() -> None:
-    """Set Matplotlib's style for the figures of a page, without a window."""
+@contextmanager
+def style() -> Iterator[None]:
+    """Set Matplotlib's style for the figures of a page, without a window, and restore the style before it."""
     import matplotlib as mpl
     from cycler import cycler
     from matplotlib import pyplot as plt
 
     mpl.use("Agg")
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        settings: Any = mpl.rcParams
+        settings.update(_STYLE)
+        settings["axes.prop_cycle"] = cycler(color=COLOURS)
+        yield
     plt.close("all")
-    mpl.rcdefaults()
-    settings: Any = mpl.rcParams
-    settings.update(_STYLE)
-    settings["axes.prop_cycle"] = cycler(color=COLOURS)
 
 
 def to_svg(value: Any) -> bytes:
@@ -54,3 +66,65 @@ def figure_of(value: Any) -> Any:
     if not hasattr(first, "figure"):
         raise TypeError(f"a figure or axes are needed, got {type(value).__name__}")
     return first.figure
+
+
+def account_card(
+    account: Accountant, expression: str, delta: float
+) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...], Any]:
+    """Return what an account says of itself: the text of its picture, titles with facts, and the figure."""
+    point = f"ε = {shown_epsilon(account, delta):.4g} at δ = {shown_delta(delta)}"
+    facts = {
+        "Neighbours": [account.relation.description],
+        "In the example": [point],
+        "Kind": [f"{words}: {', '.join(views)}" for words, views in by_kind(account).items()],
+        "Source": account.source.split("; "),
+        "Assumptions": [f"`{one.name}`: {one.value}" for one in Assumption if one in account.assumptions] or ["none"],
+    }
+    shown = tuple((title, tuple(lines)) for title, lines in facts.items())
+    return f"the privacy curve of {expression}: {point}", shown, cost_picture(account, delta)
+
+
+def by_kind(account: Accountant) -> dict[Kind, list[str]]:
+    """The account's views, by their kind."""
+    found: dict[Kind, list[str]] = {}
+    for view, words in VIEWS.items():
+        found.setdefault(account.kind(view), []).append(words)
+    return found
+
+
+def cost_picture(account: Accountant, delta: float) -> Any:
+    """Return a figure of delta against epsilon: the account, and the bound that follows from its Rényi curve alone."""
+    least = min(1e-10, delta / 1e4)
+    with figures.styled(maths=True) as figure_class:
+        figure = figure_class(figsize=(4.8, 3.1), layout="constrained")
+        axes = figure.subplots()
+        label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
+        axes.plot(*curve(account, least), color=BLUE, label=label)
+        if account.infinity_mass == 0.0:
+            epsilons, at = figures.by_renyi(account, least)
+            kept = (epsilons > 0) & np.isfinite(epsilons)
+            style = {"color": ORANGE, "linestyle": (0, (4, 2)), "label": "from the Rényi curve alone"}
+            axes.plot(epsilons[kept], at[kept], **style)
+        epsilon, words = figures.mark(account, delta)
+        axes.plot([epsilon], [delta], "o", color=BLUE, clip_on=False)
+        place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": BLUE}
+        axes.annotate(words, (epsilon, delta), (-7, -5), **place)
+        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel=EPSILON, ylabel=DELTA)
+        axes.minorticks_off()
+        figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep.
+
+    An epsilon is infinite where delta is smaller than the infinity mass, at which the curve goes on to the right.
+    """
+    deltas = np.geomspace(least, 0.1, 12)
+    steep = account.epsilon(deltas)
+    finite = np.isfinite(steep)
+    deltas, steep = deltas[finite], steep[finite]
+    even, at = figures.cost_curve(account, float(steep[0]) * (1.0 if finite.all() else 1.25), least)
+    epsilons, both = np.append(even, steep[steep > 0]), np.append(at, deltas[steep > 0])
+    order = np.lexsort((-both, epsilons))
+    return epsilons[order], both[order]

@@ -42,6 +42,7 @@ ROOMS = {
     "inference": "Inference",
     "engines": "Engines",
     "simulations": "Simulations",
+    "comparison": "Comparison of mechanisms",
     "interop": "Other libraries",
     "pymc": "Distributions for PyMC",
     "registry": "Extensions",

@@ -11,8 +11,8 @@ import sys
 OLDEST, NEWEST = (3, 11), (3, 14)
 if not OLDEST <= sys.version_info[:2] <= NEWEST:
     sys.exit(
-        "privsample needs Python 3.11 to 3.14, but {} is Python {}.{}.\n"  # old interpreters must be able to read this
-        "Install one of these and name it, for instance: make test PYTHON=python3.12".format(
+        "privsample needs Python 3.11 to 3.14, but {} is Python {}.{}: "  # old interpreters must be able to read this
+        "install one of these and name it, for instance: make test PYTHON=python3.12".format(
             sys.executable, *sys.version_info[:2]
         )
     )

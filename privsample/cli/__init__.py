@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
+from privsample._optional import MissingPackage
 from privsample.cli.errors import CliError, DataProblem, UsageProblem
 from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import LargeDeltaWarning, SchemaError
@@ -54,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(words)
         sys.stdout.flush()
         return code
-    except CliError as error:
-        return _print_error(str(error), error.code)
+    except (CliError, MissingPackage) as error:
+        return _print_error(str(error), getattr(error, "code", UsageProblem.code))
     except SchemaError as error:  # its messages contain public information only
         return _print_error(str(error), DataProblem.code)
     except KeyboardInterrupt:

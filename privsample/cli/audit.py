@@ -225,10 +225,10 @@ def _print_list(names: Sequence[str], args: Namespace) -> None:
 
 def _write_files(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     """Write the figure and the table to the folder and return their paths. Raises: UsageProblem."""
-    from privsample.simulations.experiments.audits import audits_experiment
+    from privsample.simulations.audit.figure import audits_figure
 
     try:
-        picture, numbers, _ = audits_experiment(done).write(folder)
+        picture, numbers, _ = audits_figure(done).write(folder)
     except OSError as error:
         raise UsageProblem(f"--out: {folder} could not be written ({error.strerror or error})") from None
     return picture, numbers

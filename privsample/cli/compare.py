@@ -16,7 +16,7 @@ from privsample.errors import UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
 if TYPE_CHECKING:
-    from privsample.simulations.experiments.comparison import Comparison, ComparisonTable
+    from privsample.comparison.table import Comparison, ComparisonTable
 
 ABOUT = "compare the errors of mechanisms at one privacy target, on simulated data"
 DESCRIPTION = """\
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
         return _mechanisms(args)
     fields = build.fields(args)
     goal, delta = build.required_target(args), build.stated_delta(args)
-    from privsample.simulations.experiments.compare import compare
+    from privsample.comparison.compare import compare
 
     family, n, draws = fields["model"], fields["n"], fields.get("draws", 1)
     settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws, "plug_in": args.plug_in}
@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
 
 def _mechanisms(args: Namespace) -> int:
     """Compare mechanisms that answer the same question, and print the comparison."""
-    from privsample.simulations.experiments.compare_mechanisms import measured
+    from privsample.comparison.compare_mechanisms import measured
 
     goal, delta = build.required_target(args), build.stated_delta(args)
     calibrations: dict[str, Any] = {}
@@ -118,7 +118,7 @@ def _calibration(name: str, cls: Any, settings: dict[str, Any]) -> Callable[[], 
 
 def _print_table(table: "ComparisonTable") -> None:
     """Print the table, the reasons of what is missing from it, and how to read it."""
-    from privsample.simulations.experiments import comparison_text
+    from privsample.comparison import text as comparison_text
 
     console, names = Console(), comparison_text.head(table)
     console.table(table.title, names, comparison_text.cells(table), numbers=range(2, len(names)))

@@ -11,6 +11,7 @@ from privsample.cli.choice import mechanisms
 from privsample.cli.errors import UsageProblem
 from privsample.cli.models import models
 from privsample.cli.options import Parser
+from privsample.cli.reproduce import checkout_module
 
 ABOUT = "print a script that completes commands, options and names in the shell"
 DESCRIPTION = """\
@@ -138,12 +139,13 @@ def _values(action: argparse.Action, path: tuple[str, ...]) -> tuple[tuple[str, 
 
 def _positional_names(command: str) -> tuple[str, ...]:
     """Return the names that the command accepts without an option."""
-    from privsample.simulations.audit.catalogue import catalogue
-    from privsample.simulations.experiments import NAMES, SHARED
-
     if command == "audit":
+        from privsample.simulations.audit.catalogue import catalogue
+
         return tuple(catalogue())
-    return (*NAMES, *SHARED) if command == "reproduce" else tuple(mechanisms())
+    if command == "reproduce":
+        return tuple(experiments.positional_names()) if (experiments := checkout_module("command")) else ()
+    return tuple(mechanisms())
 
 
 def _cases(branches: Sequence[tuple[str, str]]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 from difflib import get_close_matches
-from importlib.util import find_spec
+
+from privsample import _optional
 
 
 class CliError(Exception):
@@ -28,9 +29,11 @@ class DataProblem(CliError):
 
 
 def require(package: str, extra: str, purpose: str) -> None:
-    """Raise UsageProblem unless the package can be imported."""
-    if find_spec(package) is None:
-        raise UsageProblem(f"{purpose} needs {package}, which is not installed: pip install 'privsample[{extra}]'")
+    """Raise UsageProblem unless the package is installed."""
+    try:
+        _optional.require(package, extra, purpose)
+    except _optional.MissingPackage as error:
+        raise UsageProblem(str(error)) from None
 
 
 def require_known(what: str, names: Collection[str], known: Collection[str], command: str) -> None:

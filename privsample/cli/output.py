@@ -9,12 +9,12 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from privsample import _decimals
+from privsample._optional import is_installed
 from privsample._progress import rich_bar
 from privsample.cli.errors import require
 from privsample.cli.options import terminal_width
@@ -184,7 +184,7 @@ def item_progress(kind: str, names: Sequence[str]) -> Iterator[ItemProgress]:
 
 
 def _shows_bar() -> bool:
-    return sys.stderr.isatty() and find_spec("rich") is not None
+    return sys.stderr.isatty() and is_installed("rich")
 
 
 @contextmanager

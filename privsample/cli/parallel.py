@@ -5,10 +5,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from privsample.cli.errors import UsageProblem
+from privsample.cli.errors import UsageProblem, require
 from privsample.cli.options import whole_number
 
 
@@ -23,6 +22,7 @@ def add_jobs(parser: Any) -> None:
 @contextmanager
 def parallel(args: Namespace) -> Iterator[None]:
     """Configure joblib for the code inside the context. Raises: UsageProblem, if no cluster answers."""
+    require("joblib", "audit", "a parallel run")
     from joblib import parallel_config
 
     if args.dask is None:
@@ -42,8 +42,7 @@ def dask_client(address: str, *, default: bool = False) -> Any:
 
     With `default`, all dask collections are computed there while the client is open.
     """
-    if find_spec("distributed") is None:
-        raise UsageProblem("--dask needs distributed, which is not installed: pip install distributed")
+    require("distributed", "dask", "--dask")
     distributed: Any = import_module("distributed")
     try:
         distributed.comm.resolve_address(address)  # a client that fails on a malformed address hangs

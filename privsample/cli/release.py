@@ -4,12 +4,12 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privsample._optional import MissingPackage
 from privsample.accounting.ledger import Ledger
 from privsample.cli import build, data
 from privsample.cli.account import mechanism_document, mechanism_facts, privacy_costs, show_costs
@@ -23,6 +23,7 @@ from privsample.cli.output import Console, check_tables, print_json, progress
 from privsample.cli.query import Query, add_query, is_query
 from privsample.cli.validate import describe_problems, describe_unread, problems, public_problems, warn_curator
 from privsample.distributions.models.base import Model
+from privsample.interop.arviz import netcdf_engine
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery
@@ -182,8 +183,11 @@ def _outputs(args: Namespace) -> tuple[Path, Path | None, Callable[..., str] | N
             "--out is missing: give the file of the release, .nc or .json (see privsample release --help)"
         )
     out = _path(args.out, (".json", ".nc"), "--out", force=args.force)
-    if out.suffix == ".nc" and not (find_spec("netCDF4") or (find_spec("h5netcdf") and find_spec("h5py"))):
-        raise UsageProblem("writing .nc needs h5netcdf: pip install 'privsample[netcdf]'; or give --out a .json name")
+    if out.suffix == ".nc":
+        try:
+            netcdf_engine()
+        except MissingPackage as error:
+            raise UsageProblem(f"{error}; or give --out a .json name") from None
     if args.report is None:
         return out, None, None
     report = _path(args.report, (".html",), "--report", force=args.force)

@@ -1,22 +1,25 @@
-"""`privsample reproduce`: reproduce published figures, with their numbers and a summary of each."""
+"""`privsample reproduce`: reproduce published figures, with their numbers and a summary of each.
+
+The figures are in the folder `reproduction` of a checkout, beside this package. An installed package is without them.
+"""
 
 import os
+import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-from privsample.cli.errors import UsageProblem, require, require_known
-from privsample.cli.output import Console, item_progress, print_note
-from privsample.cli.parallel import add_jobs, parallel
-
-if TYPE_CHECKING:
-    from privsample.simulations.experiments.running import CompletedExperiment
+import privsample
+from privsample.cli.errors import UsageProblem, require
+from privsample.cli.parallel import add_jobs
 
 ABOUT = "reproduce published figures, with their numbers and a summary"
 DESCRIPTION = """\
 Reproduce published figures and compare them with the accounts of the library. Each experiment writes NAME.png
-and NAME.csv to a folder and prints a summary that compares the result with the paper. No file is read."""
+and NAME.csv to a folder and prints a summary that compares the result with the paper. No file is read. The
+command needs a checkout of the repository: an installed package does not contain the experiments."""
 EXAMPLE = """\
 example:
   privsample reproduce geumlek-7.2 composed-draws --out figures
@@ -50,84 +53,32 @@ def run(args: Namespace) -> int:
         raise UsageProblem("give names of experiments, or --all, or --list (see privsample reproduce --help)")
     if args.out is not None and args.report is not None:
         raise UsageProblem("--report and --out both name the output folder: leave --out out")
+    command = checkout_module("command")
+    if command is None:
+        raise UsageProblem(
+            f"the experiments are not installed: there is no folder reproduction in {_checkout()}; they are part of a "
+            "checkout of the repository: clone it, run pip install -e '.[all]' there, and repeat the command"
+        )
     require("rich", "cli", "printing tables")
     require("matplotlib", "report", "drawing figures")
     if args.report is not None:
         require("jinja2", "report", "--report")
-    from privsample.mechanisms.release import write_whole
-    from privsample.simulations.experiments.gallery import gallery
-
-    names, console = _names(args), Console()
-    if args.list:
-        console.facts(_experiment_titles(names))
-        return 0
-    option, out = ("--out", args.out) if args.report is None else ("--report", args.report)
-    folder = empty_folder("figures" if out is None else out, option, force=args.force)
-    try:
-        done = _run_experiments(names, folder, args, console)
-        if args.report is not None:
-            write_whole(folder / "report.html", gallery(done))
-    except (ImportError, OSError) as error:
-        raise UsageProblem(str(error)) from None
-    if args.report is not None:
-        print(folder / "report.html")
-    return 0
+    return int(command.run(args))
 
 
-def _run_experiments(
-    names: Sequence[str], folder: Path, args: Namespace, console: Console
-) -> "list[CompletedExperiment]":
-    """Run the experiments, write their files and print each when it is completed, or all after the progress bar."""
-    from privsample.simulations.experiments.running import reproduce
-
-    def print_item(one: "CompletedExperiment") -> None:
-        console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
-        print(one.picture, one.numbers, sep="\n", flush=True)
-
-    done: list[CompletedExperiment] = []
-    behind_bar: list[CompletedExperiment] = []
-    try:
-        with parallel(args), item_progress("experiment", names) as bar:
-            for one in reproduce(names, folder):
-                done.append(one)
-                bar.complete()
-                if bar.is_shown:
-                    behind_bar.append(one)
-                else:
-                    print_item(one)
-    finally:  # completed experiments are printed even if a later one failed or was interrupted
-        for one in behind_bar:
-            print_item(one)
-    return done
+def checkout_module(name: str) -> ModuleType | None:
+    """Return a module of the folder `reproduction` beside the package; None where there is no such folder."""
+    root = _checkout()
+    if not (root / "reproduction" / f"{name}.py").is_file():
+        return None
+    if str(root) not in sys.path:  # an editable installation may import the package alone
+        sys.path.append(str(root))
+    return import_module(f"reproduction.{name}")
 
 
-def _names(args: Namespace) -> list[str]:
-    """Return the requested experiments without duplicates. Raises: UsageProblem."""
-    from privsample.simulations.experiments import FORMER_NAMES, NAMES, SHARED
-
-    present = [name for name in args.names if name not in FORMER_NAMES]
-    require_known("experiment", present, [*NAMES, *SHARED], "privsample reproduce --list")
-    if args.names:
-        for name in args.names:
-            if name in FORMER_NAMES:
-                print_note(f"{name} is a former name; the experiment is now called {FORMER_NAMES[name]}")
-        names = [FORMER_NAMES.get(name, name) for name in args.names]
-        return list(dict.fromkeys(SHARED.get(name, name) for name in names))
-    found = [name for name in NAMES if name.startswith(args.only or "")]
-    if not found:
-        raise UsageProblem(f"--only: no experiment's name begins with {args.only}; there are {', '.join(NAMES)}")
-    return found
-
-
-def _experiment_titles(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return name and title of each experiment, with the other names of its figures."""
-    from privsample.simulations.experiments import SHARED, experiment
-
-    titles = []
-    for name in names:
-        others = [other for other, home in SHARED.items() if home == name]
-        titles.append((name, experiment(name).title + (f" (also by the name {', '.join(others)})" if others else "")))
-    return titles
+def _checkout() -> Path:
+    """Return the folder that contains the package: in a checkout, the root of the repository."""
+    return Path(privsample.__file__).resolve().parents[1]
 
 
 def empty_folder(path: str, option: str, *, force: bool) -> Path:

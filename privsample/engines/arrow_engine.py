@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.protocol import Columns
 from privsample.engines.sources import Stream, open_stream
@@ -46,6 +47,7 @@ class ArrowEngine:
             If a column is missing, has a type that the mechanism does not read, or the source cannot be read to its
             end. Nothing is drawn.
         """
+        require("pyarrow", "files", "engine='arrow'")
         return tally_stream(open_stream(source, columns), mechanism, columns)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.parts import Part, parquet_parts
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
@@ -53,10 +54,8 @@ class DaskEngine:
         SchemaError
             If a column is missing or has the wrong type, or if the job fails. Nothing is drawn.
         """
-        try:
-            import dask  # noqa: F401
-        except ImportError:
-            raise ImportError("engine='dask' needs dask: pip install 'privsample[dask]'") from None
+        for package in ("dask", "pandas", "pyarrow"):
+            require(package, "dask", "engine='dask'")
         return _tallied(_parts(source, mechanism, columns), mechanism, columns)
 
 

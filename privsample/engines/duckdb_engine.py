@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.arrow_engine import ArrowEngine, tally_stream
 from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, gathered
@@ -57,10 +58,8 @@ class DuckDBEngine:
         SchemaError
             If a column is missing, has a type that the mechanism does not read, or the query fails. Nothing is drawn.
         """
-        try:
-            import duckdb  # noqa: F401
-        except ImportError:
-            raise ImportError("engine='duckdb' needs DuckDB: pip install 'privsample[duckdb]'") from None
+        for package in ("duckdb", "pyarrow"):
+            require(package, "duckdb", "engine='duckdb'")
         rule = mechanism._record_rule
         if rule is None or not isinstance(columns.records, str):
             return ArrowEngine().tally(source, mechanism, columns)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.arrow_engine import ArrowEngine
 from privsample.engines.gathering import gathered, whole_numbers
@@ -55,10 +56,10 @@ class PolarsEngine:
         SchemaError
             If a column is missing, has a type that the mechanism does not read, or the query fails. Nothing is drawn.
         """
-        try:
-            import polars as pl
-        except ImportError:
-            raise ImportError("engine='polars' needs Polars: pip install 'privsample[polars]'") from None
+        for package in ("polars", "pyarrow"):
+            require(package, "polars", "engine='polars'")
+        import polars as pl
+
         rule = mechanism._record_rule
         is_frame = isinstance(source, (pl.DataFrame, pl.LazyFrame))
         if rule is None or columns.unit is not None or not _is_simple(rule) or not (is_frame or is_path(source)):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from privsample._data import ROWS
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
 from privsample.errors import SchemaError
@@ -133,6 +134,8 @@ class SparkEngine:
         SchemaError
             If a column is missing or has the wrong type, or if the job fails. Nothing is drawn.
         """
+        for package in ("pyspark", "pyarrow"):
+            require(package, "spark", "engine='spark'")
         if not hasattr(source, "mapInArrow"):
             raise TypeError(f"a Spark source must be a Spark DataFrame, got {type(source).__name__}")
         check_columns(source.columns, columns, "the Spark DataFrame")

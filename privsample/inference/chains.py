@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample._optional import require
 from privsample._progress import progress_bar
 from privsample.distributions.noise import Noise
 
@@ -128,6 +129,8 @@ def _run_all(
     threaded: bool,
 ) -> list[Trace]:
     """Run one chain for each generator, through joblib."""
+    for package in ("joblib", "threadpoolctl"):
+        require(package, "bayes", "inference by Markov chains")
     from joblib import Parallel, cpu_count, delayed, effective_n_jobs
     from joblib.parallel import get_active_backend
 

@@ -12,12 +12,14 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module, metadata, util
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privsample._optional import MissingPackage, is_installed, require
 
 SAMPLE_DIMS = ("chain", "draw")
 _FEWEST = 4  # draws of a chain for which ArviZ computes R-hat
@@ -27,6 +29,7 @@ RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # reserve
 
 def arviz_generation() -> int:
     """Return 0 for ArviZ 0.x and 1 for later versions, without importing it. Raises ImportError without ArviZ."""
+    require("arviz", "bayes", "an ArviZ object")
     return int(metadata.version("arviz").split(".")[0] != "0")
 
 
@@ -97,7 +100,7 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
     """
     if not (hasattr(tree, "to_netcdf") and hasattr(tree, "posterior")):
         raise TypeError(f"tree must be what to_arviz returns, with a group 'posterior', got {type(tree).__name__}")
-    engine, target = _engine(), Path(path)
+    engine, target = netcdf_engine(), Path(path)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         # The compression of ArviZ 0.23 doubles the size of a small file.
@@ -117,7 +120,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
-    engine, source, load = _engine(), Path(path), import_module("xarray").load_dataset
+    engine, source, load = netcdf_engine(), Path(path), import_module("xarray").load_dataset
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
             raise _read_error(source, "it has no netCDF4 (HDF5) signature")
@@ -150,7 +153,7 @@ def plot_posterior(tree: Any) -> Any:
     """Return the axes of `az.plot_posterior` or the PlotCollection of `az.plot_dist`. Raises ImportError."""
     az = _arviz()
     if az.rcParams["plot.backend"] == "none":
-        raise ImportError("plots need a plotting library: pip install 'privsample[report]'")
+        raise MissingPackage("plots need a plotting library, and none is installed: pip install 'privsample[report]'")
     with _quiet(tree):
         # ArviZ 0.23 calls matplotlib 3.11 in a way that matplotlib 3.13 removes.
         warnings.filterwarnings("ignore", "Passing a dict or None as alias_mapping", DeprecationWarning)
@@ -158,6 +161,7 @@ def plot_posterior(tree: Any) -> Any:
 
 
 def _arviz() -> Any:
+    require("arviz", "bayes", "an ArviZ object")
     with warnings.catch_warnings():
         # ArviZ 0.23 announces ArviZ 1 when it is imported; both are supported.
         warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing a major refactor", FutureWarning)
@@ -165,13 +169,15 @@ def _arviz() -> Any:
     return arviz
 
 
-def _engine() -> str:
-    """Return the netCDF library to use; h5netcdf needs h5py."""
-    if util.find_spec("h5netcdf") and util.find_spec("h5py"):
+def netcdf_engine() -> str:
+    """Return the netCDF library to use; h5netcdf needs h5py. Raises MissingPackage, also without ArviZ."""
+    require("arviz", "bayes", "a netCDF file")
+    if not is_installed("netCDF4") or (is_installed("h5netcdf") and is_installed("h5py")):
+        for package in ("xarray", "h5netcdf", "h5py"):
+            require(package, "bayes", "a netCDF file")
         return "h5netcdf"
-    if util.find_spec("netCDF4"):
-        return "netcdf4"
-    raise ImportError("netCDF files need h5netcdf with h5py, or netCDF4: pip install 'privsample[netcdf]'")
+    require("xarray", "bayes", "a netCDF file")
+    return "netcdf4"
 
 
 def check_name(name: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import positive
+from privsample._optional import require
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.guarantees import PureAccountant, ZCDPAccountant
@@ -240,8 +241,7 @@ def _expm1(x: float) -> float:
 
 
 def _events() -> Any:
-    try:
-        from dp_accounting import dp_event
-    except ImportError:
-        raise ImportError("events need dp_accounting: pip install 'privsample[crosscheck]'") from None
+    require("dp_accounting", "crosscheck", "an event")
+    from dp_accounting import dp_event
+
     return dp_event

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import check_memory, positive, probability
+from privsample._optional import require
 from privsample.accounting.base import Accountant
 from privsample.accounting.loss.grid_plan import upper_truncation
 from privsample.accounting.loss.pair import LossPair
@@ -171,8 +172,7 @@ def _discretized(pair: LossPair, step: float, tail: float) -> Any:
 
 
 def _library() -> Any:
-    try:
-        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-    except ImportError:
-        raise ImportError("PLDs need dp_accounting: pip install 'privsample[crosscheck]'") from None
+    require("dp_accounting", "crosscheck", "a PLD")
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
     return SimpleNamespace(pld_pmf=pld_pmf, privacy_loss_distribution=privacy_loss_distribution)

@@ -6,25 +6,27 @@ Neither needs a C compiler. PyMC's default mode needs one, and hangs without it.
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module, util
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from privsample._optional import is_installed, require
+
 
 def libraries(what: str) -> tuple[Any, Any]:
     """Return PyMC and pytensor.tensor. Raises ImportError without PyMC; `what` names the feature that needs it."""
-    try:
-        import pymc
-        from pytensor import tensor
-    except ImportError:
-        raise ImportError(f"{what} needs PyMC: pip install pymc") from None
+    for package in ("pymc", "numba", "threadpoolctl"):
+        require(package, "bayes", what)
+    import pymc
+    from pytensor import tensor
+
     return pymc, tensor
 
 
 def sampler() -> str:
     """Return the NUTS implementation in use: "nutpie" (the extra `nuts`) or "pymc"."""
-    return "nutpie" if util.find_spec("nutpie") else "pymc"
+    return "nutpie" if is_installed("nutpie") else "pymc"
 
 
 def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:

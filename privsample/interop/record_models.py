@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import finite, positive, positive_integer
+from privsample._optional import require
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.models.record_model import RecordModel
 from privsample.distributions.record_columns import RecordColumn
@@ -46,6 +47,7 @@ class NormalMeanModel(RecordModel):
 
     def __call__(self, data: Any) -> Any:
         """Build the model of the column "y"."""
+        require("pymc", "bayes", "a model of PyMC")
         import pymc as pm
 
         with pm.Model() as model:
@@ -101,6 +103,7 @@ class LogisticModel(RecordModel):
 
     def __call__(self, data: Any) -> Any:
         """Build the model of the columns "rows" and "label"."""
+        require("pymc", "bayes", "a model of PyMC")
         import pymc as pm
 
         with pm.Model() as model:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from privsample._optional import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -23,11 +25,10 @@ def axes_or_new(ax: "Axes | None", *, rows: int = 1) -> "Axes":
     ValueError
         If the axes are polar, three-dimensional or of another projection.
     """
-    try:
-        from matplotlib import pyplot as plt
-        from matplotlib.axes import Axes
-    except ImportError:
-        raise ImportError("plots need Matplotlib: pip install 'privsample[report]'") from None
+    require("matplotlib", "report", "a plot")
+    from matplotlib import pyplot as plt
+    from matplotlib.axes import Axes
+
     if ax is None:
         # The constrained layout leaves room for long labels of coordinates.
         return plt.subplots(figsize=(6.0, max(3.6, 1.2 + 0.34 * rows)), layout="constrained")[1]

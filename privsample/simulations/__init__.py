@@ -1,1 +1,1 @@
-"""Simulations in three rooms: `report` (pages and figures), on it `audit`, and on both `experiments`."""
+"""Simulations in three rooms: `report` (pages and figures), on it `audit`, and on both `demo`."""

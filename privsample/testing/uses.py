@@ -5,13 +5,13 @@ import pickle
 import warnings
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from privsample._optional import is_installed
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
@@ -26,6 +26,7 @@ from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, rebuilt
 
 _DELTA = 1e-6
+_NETCDF = ("arviz", "xarray", "h5netcdf", "h5py")
 _THE_AMOUNT_ITSELF = FreeParameter(name="amount", advice="").value
 
 
@@ -191,7 +192,7 @@ def files(case: Case) -> None:
     )
     release = case.mechanism.release(case.datasets[0], rng=case.rng())
     with TemporaryDirectory() as folder:
-        endings = ["json", "nc"] if find_spec("h5netcdf") is not None and release.draws else ["json"]
+        endings = ["json", "nc"] if release.draws and all(map(is_installed, _NETCDF)) else ["json"]
         for ending in endings:
             path = Path(folder) / f"release.{ending}"
             try:

@@ -1,6 +1,5 @@
 """Plots of accounts, releases, draws and verdicts: they return the axes, which hold the numbers of the object."""
 
-import builtins
 import inspect
 import subprocess
 import sys
@@ -261,14 +260,7 @@ def test_without_axes_a_new_figure_is_made(ax):
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    real = builtins.__import__
-
-    def absent(name, *rest):
-        if name.partition(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'privsample\[report\]'"):
         GAUSSIAN.plot()
 

@@ -11,7 +11,7 @@ import pytest
 
 from privsample.simulations.audit import batch
 from privsample.simulations.audit import catalogue as home
-from privsample.simulations.experiments import audits
+from privsample.simulations.audit import figure as audits
 
 QUICK = ["--samples", "2000", "--seed", "7"]
 

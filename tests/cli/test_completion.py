@@ -9,7 +9,7 @@ from privsample.cli import _COMMANDS
 from privsample.cli.choice import mechanisms
 from privsample.cli.completion import Node, Word, _bash
 from privsample.simulations.audit.catalogue import catalogue
-from privsample.simulations.experiments import NAMES
+from reproduction import NAMES
 
 SHELLS = ("bash", "zsh", "fish")
 

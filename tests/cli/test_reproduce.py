@@ -1,11 +1,11 @@
-"""`privsample reproduce`: figures by name."""
+"""`privsample reproduce`: figures by name, in a checkout."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from privsample.simulations.experiments import FORMER_NAMES, NAMES, PAPERS, SHARED, composed_draws, paper, running
+from reproduction import FORMER_NAMES, NAMES, PAPERS, SHARED, composed_draws, paper, running
 
 
 def test_the_list(run):
@@ -31,9 +31,7 @@ def test_a_figure_its_sentence_and_its_paths(run, monkeypatch):
 @pytest.fixture
 def two(monkeypatch):
     """Two quick experiments in place of all."""
-    monkeypatch.setattr(
-        "privsample.simulations.experiments.NAMES", {name: NAMES[name] for name in ("balle-1a", "papernot-2")}
-    )
+    monkeypatch.setattr("reproduction.NAMES", {name: NAMES[name] for name in ("balle-1a", "papernot-2")})
 
 
 def test_all_of_them(run, two):
@@ -190,3 +188,18 @@ def test_without_a_terminal_each_experiment_is_printed_when_it_is_completed(run,
     ran = run("reproduce", "--all")
     assert [f"figures{os.sep}balle-1a.csv" in text for text in printed] == [False, True]
     assert f"figures{os.sep}papernot-2.csv" in ran.out
+
+
+def test_an_installed_package_says_where_the_figures_are(run, monkeypatch, tmp_path):
+    """A package whose folder has no reproduction beside it: one line, before anything is written."""
+    monkeypatch.setattr("privsample.cli.reproduce._checkout", lambda: tmp_path)
+    for words in (["papernot-2"], ["--list"]):
+        ran = run("reproduce", *words)
+        assert ran.code == 2
+        assert f"the experiments are not installed: there is no folder reproduction in {tmp_path}; " in ran.err
+        assert ran.err.endswith("clone it, run pip install -e '.[all]' there, and repeat the command\n")
+    assert not Path("figures").exists()
+    assert run("reproduce", "--help").code == 0
+    completion = run("completion", "bash")
+    assert completion.code == 0
+    assert "papernot-2" not in completion.out

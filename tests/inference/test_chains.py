@@ -168,7 +168,7 @@ def test_the_bar_is_shown_on_standard_error_on_request_only(capsys):
 
 
 def test_a_bar_without_rich_is_refused_before_sampling(monkeypatch):
-    monkeypatch.setattr("privsample._progress.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "rich", None)
     with pytest.raises(ImportError, match=r"pip install 'privsample\[cli\]'"):
         run_chains(Counter, draws=2, tune=2, chains=1, rng=np.random.default_rng(1), progress=True)
 

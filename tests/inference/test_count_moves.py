@@ -171,6 +171,10 @@ def run(rng, move, state, *, size, first=0, second=1, collapsed, observed=SEEN[N
 
 
 STATE = (1, 3, 1)
+# What the code does, and the row of its matrix. The matrices of the two kinds of proposals tell how often 2,000 draws
+# (10,000 of all records of a pair) would let the wrong kind pass, by the noncentral chi-square distribution: below
+# 1e-13.
+DRAWS, PAIR_DRAWS = 2_000, 10_000
 MOVES = {
     "one record": (moves.BLOCK, 0.1, 1, lambda c: block_row(STATE, 1, c)[0]),
     "three records": (moves.BLOCK, 5.0, 1, lambda c: block_row(STATE, 3, c)[0]),
@@ -180,26 +184,34 @@ MOVES = {
 }
 
 
+more_draws = pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])
+
+
 @pytest.mark.statistical
+@more_draws
 @pytest.mark.parametrize("collapsed", [False, True])
 @pytest.mark.parametrize("name", MOVES)
-def test_the_code_moves_as_the_matrices_say(name, collapsed, rng, alpha):
+def test_the_code_moves_as_the_matrices_say(name, collapsed, times, rng, alpha):
+    """The broken copy proposes the other kind of shares. Ten times as many draws show errors of a third the size."""
     move, size, second, row = MOVES[name]
-    ends = [run(rng, move, STATE, size=size, second=second, collapsed=collapsed) for _ in range(20_000)]
+    draws = times * (PAIR_DRAWS if name == "all of a pair" else DRAWS)
+    ends = [run(rng, move, STATE, size=size, second=second, collapsed=collapsed) for _ in range(draws)]
     assert chi_square(row(collapsed), ends) > alpha
-    wrong = [run(rng, move, STATE, size=size, second=second, collapsed=not collapsed) for _ in range(20_000)]
+    wrong = [run(rng, move, STATE, size=size, second=second, collapsed=not collapsed) for _ in range(draws)]
     assert chi_square(row(collapsed), wrong) < 1e-9
 
 
 @pytest.mark.statistical
+@more_draws
 @pytest.mark.parametrize("collapsed", [False, True])
 @pytest.mark.parametrize("name", ["resize", "walk"])
-def test_the_code_adds_and_removes_as_the_matrices_say(name, collapsed, rng, alpha):
+def test_the_code_adds_and_removes_as_the_matrices_say(name, collapsed, times, rng, alpha):
+    """The broken copy has another prior of the number of records, seen from at least one of the three states."""
     least = 1.0
     for state in ((1, 3, 1), (1, 1, 0), (0, 0, 1)):
         row = resize_row(state, 2, collapsed) if name == "resize" else walk_row(state, 1, 2, collapsed)
         move = moves.RESIZE if name == "resize" else moves.WALK
-        signs = rng.choice([-1.5, 1.5], size=10_000)
+        signs = rng.choice([-1.5, 1.5], size=times * DRAWS)
         ends = [run(rng, move, state, size=sign, first=1, second=2, collapsed=collapsed) for sign in signs]
         assert chi_square(row, ends) > alpha / 3
         unequal = [

@@ -41,7 +41,7 @@ def assert_same(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_file_round_trip_is_exact(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(interop, "_engine", lambda: engine)
+    monkeypatch.setattr(interop, "netcdf_engine", lambda: engine)
     long = json.dumps({f"κλειδί {i}": [i / 7, "\n\t\"'\\"] for i in range(3000)}, ensure_ascii=False)
     assert len(long.encode()) > 100_000
     text = {
@@ -145,7 +145,7 @@ def clear_error(path: Path) -> str:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("generation", [0, 1])
 def test_half_a_file_is_one_clear_error(engine, generation, tmp_path, monkeypatch):
-    monkeypatch.setattr(interop, "_engine", lambda: engine)
+    monkeypatch.setattr(interop, "netcdf_engine", lambda: engine)
     whole, path = (DATA / f"arviz{generation}.nc").read_bytes(), tmp_path / "half.nc"
     for length in (0, 1, 8, 9, 100, 1000, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
@@ -164,7 +164,7 @@ def test_foreign_files_are_one_clear_error(tmp_path):
         ("posterior", {"p": (["chain", "draw"], [["a", "b"]])}, "'p' is not an array of numbers over"),
         ("posterior", {}, "'posterior' is empty"),
     ]:
-        xarray.Dataset(content).to_netcdf(path, group=group, engine=interop._engine())
+        xarray.Dataset(content).to_netcdf(path, group=group, engine=interop.netcdf_engine())
         assert reason in clear_error(path)
 
 
@@ -179,19 +179,19 @@ def test_missing_file_and_missing_folder_say_so(tmp_path):
 def test_missing_netcdf_library_names_the_extra(missing, tmp_path, monkeypatch):
     for name in (missing, "netCDF4"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"pip install 'privsample\[netcdf\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'privsample\[bayes\]'"):
         write_netcdf(to_arviz({"p": np.zeros(1)}, {}), tmp_path / "a.nc")
-    with pytest.raises(ImportError, match=r"pip install 'privsample\[netcdf\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'privsample\[bayes\]'"):
         read_netcdf(DATA / "arviz0.nc")
     assert not list(tmp_path.iterdir())
 
 
 def test_netcdf4_is_taken_where_h5py_is_not(monkeypatch):
-    present = {"h5netcdf", "netCDF4"}
-    monkeypatch.setattr(interop.util, "find_spec", lambda name: name if name in present else None)
-    assert interop._engine() == "netcdf4"
+    present = {"arviz", "xarray", "h5netcdf", "netCDF4"}
+    monkeypatch.setattr(interop, "is_installed", lambda name: name in present)
+    assert interop.netcdf_engine() == "netcdf4"
     present.add("h5py")
-    assert interop._engine() == "h5netcdf"
+    assert interop.netcdf_engine() == "h5netcdf"
 
 
 def test_only_trees_are_written(tmp_path):

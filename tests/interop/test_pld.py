@@ -177,6 +177,6 @@ def test_a_distribution_without_a_finite_loss_promises_nothing():
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match=r"privsample\[crosscheck\]"):
         ps.to_pld(GAUSSIAN)

@@ -7,8 +7,8 @@ its scale is too narrow. A quarter of the records clips where a model has bounds
 import pytest
 
 from privsample import NoisyStatistics
-from privsample.simulations.experiments.calibration_models import MODELS, simulate
-from privsample.simulations.experiments.calibration_ranks import cell_p_value, likelihood_ranks
+from reproduction.calibration_models import MODELS, simulate
+from reproduction.calibration_ranks import cell_p_value, likelihood_ranks
 
 pytest.importorskip("pymc")
 STEPS = 30

@@ -27,9 +27,9 @@ from privsample import (
 from privsample.accounting.curves import conversion
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.cli import main
+from privsample.comparison.candidates import candidates
 from privsample.errors import RelationMismatch, UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior
-from privsample.simulations.experiments.compare_candidates import candidates
 from tests.mechanisms.examples import EXAMPLES
 
 MECHANISMS = {name: example.mechanism for name, example in EXAMPLES.items()}

@@ -1,7 +1,7 @@
 """The figure and table of audit results describe the outcomes."""
 
 from privsample.simulations.audit.batch import run_audits
-from privsample.simulations.experiments.audits import _result
+from privsample.simulations.audit.figure import _result
 
 
 def test_the_sentence_counts_the_refuted_claims():

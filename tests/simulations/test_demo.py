@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privsample.mechanisms.release import Release
-from privsample.simulations.experiments import demo
-from privsample.simulations.experiments.demo_page import PUBLIC
+from privsample.simulations.demo import run as demo
+from privsample.simulations.demo.page import PUBLIC
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from privsample.accounting.curves.conversion import epsilon_from_renyi
 from privsample.mechanisms.draws import one_draw
 from privsample.simulations.audit import audit
 from privsample.simulations.audit.plots import claimed_curve
-from privsample.simulations.experiments import demo, demo_page
+from privsample.simulations.demo import page as demo_page
+from privsample.simulations.demo import run as demo
 from privsample.simulations.report import figures
 from privsample.simulations.report.page import render
 from privsample.simulations.report.statements import chance, rounded_up

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from privsample._checks import number
+from privsample._optional import require
 
 Rational = Fraction | int
 _LOCK = threading.RLock()
@@ -19,12 +20,9 @@ if hasattr(os, "register_at_fork"):
 @cache
 def flint() -> Any:
     """Return the package python-flint. Raises ImportError if it is not installed."""
-    try:
-        import flint as package
-    except ImportError:
-        raise ImportError(
-            "exact draws need python-flint: pip install python-flint, or set exact=False to draw floating-point numbers"
-        ) from None
+    require("flint", "", "exact arithmetic", advice=", or set exact=False to draw floating-point numbers")
+    import flint as package
+
     return package
 
 

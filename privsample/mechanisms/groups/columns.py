@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._data import readable_dtype
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.errors import SchemaError
 
@@ -110,10 +111,9 @@ def _missing(name: str) -> SchemaError:
 
 def _of_arrow(data: Any, name: str) -> KeyColumn:
     """An Arrow column, array or stream of one column."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError("reading an Arrow stream needs pyarrow: pip install 'privsample[files]'") from None
+    require("pyarrow", "files", "reading an Arrow column")
+    import pyarrow as pa
+
     try:
         column = _chunked(data, pa)
     except Exception:  # noqa: BLE001 - the library's own message may show a key

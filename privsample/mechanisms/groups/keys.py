@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import check_memory, is_encodable, listed
+from privsample._optional import is_installed
 from privsample.errors import SchemaError
 from privsample.mechanisms.groups.columns import FEW_RECORDS, KeyColumn, indices_of, joined
 
@@ -106,13 +107,13 @@ class KeyIndex:
         return pa.array(self._keys, pa.large_string())
 
     def _places_of_text(self, items: Sequence[str]) -> NDArray[np.int64]:
-        if len(items) > FEW_RECORDS:
-            try:
-                import pyarrow as pa
+        if len(items) > FEW_RECORDS and is_installed("pyarrow"):  # a hash table that is faster
+            import pyarrow as pa
 
+            try:
                 return self._places_of_arrow(pa.chunked_array([pa.array(items, pa.large_string())]))
-            except (ImportError, UnicodeEncodeError):
-                pass  # without PyArrow, or with text that it cannot hold
+            except UnicodeEncodeError:
+                pass  # text that Arrow cannot hold
         places = self._text_table
         return np.fromiter((places.get(key, -1) for key in items), np.int64, len(items))
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import is_encodable
 from privsample._data import decoded, readable_dtype, value_type
+from privsample._optional import require
 from privsample.errors import SchemaError
 
 _LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers of 64 bits
@@ -99,11 +100,10 @@ def _of_objects(items: Sequence[Any]) -> tuple[Sequence[Any], Codes]:
 
 def _of_arrow(column: Any, wanted: str) -> tuple[Sequence[Any], Codes]:
     """Entries of an Arrow array, a polars or a pandas Series, by the hash table of Arrow."""
-    try:
-        import pyarrow as pa
-        from pyarrow import types
-    except ImportError:
-        raise ImportError("reading an Arrow column needs pyarrow: pip install 'privsample[files]'") from None
+    require("pyarrow", "files", "reading an Arrow column")
+    import pyarrow as pa
+    from pyarrow import types
+
     try:
         entries = pa.chunked_array(column)
     except Exception:  # noqa: BLE001 - the library's own message may show an entry

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._optional import require
 from privsample.errors import SchemaError
 from privsample.mechanisms.tallies.fingerprints import FORMAT, file_digest
 
@@ -74,10 +75,9 @@ def from_file(content: bytes) -> Any:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError("tallies as Arrow tables need pyarrow: pip install 'privsample[files]'") from None
+    require("pyarrow", "files", "a tally as an Arrow table")
+    import pyarrow as pa
+
     return pa
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample._optional import require
 from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.sequential_verdict import SequentialVerdict
 from privsample.simulations.audit.verdict import Verdict
@@ -28,6 +29,7 @@ def run_audits(names: Sequence[str], *, seed: int | None = None, **options: Any)
     Each audit has its own generator, seeded from `seed` and the name of the example, or from OS entropy if `seed` is
     None. So results do not depend on the other examples or on the number of workers. Raises: the errors of `audit`.
     """
+    require("joblib", "audit", "an audit")
     from joblib import Parallel, delayed
 
     return iter(Parallel(return_as="generator")(delayed(_timed)(name, seed, options) for name in names))

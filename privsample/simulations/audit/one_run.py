@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import flag, function, generator
+from privsample._optional import require
 from privsample.accounting.base import Accountant
 from privsample.relations import AddRemove, ReplaceOne
 from privsample.simulations.audit.canaries import CanarySet, canary_set, check_canaries
@@ -179,6 +180,7 @@ def _trainer(train: Any) -> tuple[Trainer, Callable[[CanarySet], Accountant]]:
     """The function that trains, and the one that returns its account by default. Raises TypeError."""
     if not hasattr(train, "fit") or isinstance(train, type):
         return function("records", "rng", train=train), _no_account
+    require("sklearn", "audit", "an audit of an estimator")
     from sklearn.base import clone
 
     def run(records: Any, rng: np.random.Generator) -> Any:

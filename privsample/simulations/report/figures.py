@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
+from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import epsilon_from_renyi
@@ -54,11 +55,10 @@ def styled(*, maths: bool = False) -> Iterator[Any]:
 
     Raises: ImportError.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'privsample[report]'") from None
+    require("matplotlib", "report", "a figure")
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context():
         mpl.rcdefaults()
         settings: Any = mpl.rcParams

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import deltas, plural
+from privsample._optional import require
 from privsample._repr import code_repr
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import has_risk
@@ -82,10 +83,9 @@ def page(sections: Iterable[Section], *, title: str, intro: str) -> str:
     for member in members:
         if not isinstance(member, Section):
             raise TypeError(f"a page is made of sections, got {type(member).__name__}")
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError("reports need jinja2: pip install 'privsample[report]'") from None
+    require("jinja2", "report", "a report")
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("privsample.simulations.report"),
         autoescape=True,

@@ -194,9 +194,7 @@ def test_python_flint_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
     balls.flint.cache_clear()
     try:
-        with pytest.raises(
-            ImportError, match="exact draws need python-flint: pip install python-flint, or set exact=False"
-        ):
+        with pytest.raises(ImportError, match="not installed: pip install python-flint, or set exact=False"):
             balls.flint()
     finally:
         balls.flint.cache_clear()

@@ -1,0 +1,1 @@
+"""Comparison of the errors of mechanisms at one privacy target, on simulated data."""

@@ -1,0 +1,1 @@
+"""Demonstration on public data, run by `python -m privsample.simulations.demo FOLDER`."""
