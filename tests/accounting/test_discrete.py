@@ -77,6 +77,20 @@ def test_discrete_gaussian_to_fifty_digits(shift, noise_std):
     assert pair.reverse() is pair
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        DiscreteGaussianPair(shift=1, noise_std=0.5),
+        DiscreteGaussianPair(shift=2, noise_std=2.0),
+        DiscreteLaplacePair(shift=2, scale=1.5),
+    ],
+)
+def test_a_table_of_orders_has_the_values_of_each_order(pair):
+    orders = np.array([[1.25, 2.0, 3.5], [4.0, 7.125, 40.0]])
+    expected = [[pair.renyi(np.array([order])).item() for order in row] for row in orders.tolist()]
+    assert pair.renyi(orders) == pytest.approx(np.array(expected), rel=1e-14)
+
+
 def test_far_from_the_middle_nothing_is_lost():
     near = DiscreteGaussianPair(shift=1000, noise_std=2.0)
     assert near.log_delta(np.array([0.0]))[0] == 0.0

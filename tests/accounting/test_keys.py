@@ -10,11 +10,13 @@ from scipy.optimize import linprog
 
 import privsample as ps
 from privsample.accounting.keys.optimal import composed_responses
+from privsample.accounting.keys.threshold import moved_counts
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair
 from privsample.accounting.noise.discrete_gaussian_sum import discrete_gaussian_sum
 from privsample.accounting.stated.exact import exponential
 from privsample.distributions.keep_probabilities import MOST_UNITS, keep_probabilities
+from privsample.distributions.noise import LaplaceNoise
 
 GOLDEN = {
     (1.0, 1e-5): {
@@ -235,3 +237,10 @@ def test_what_an_account_names():
     assert optimal.with_relation(ps.ReplaceOne(n=5)).relation == ps.ReplaceOne(n=5)
     with pytest.raises(TypeError, match="noise must be a noise distribution"):
         ps.ThresholdKeysAccountant(noise=1.0, threshold=3.0)
+
+
+@pytest.mark.parametrize("scale", [0.1, 7.0, 11.0, 14.0])
+def test_the_distance_that_counts_move_is_rounded_up(scale):
+    """Laplace noise: k counts that move by one are dominated by one that moves by k, in rational arithmetic."""
+    for times in range(3, 9):
+        assert Fraction(moved_counts(LaplaceNoise(scale=scale), times).shift) >= times / Fraction(scale)

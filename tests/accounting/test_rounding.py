@@ -205,3 +205,12 @@ def test_inexact_products_are_rounded_up():
     assert product_up(1e200, 1e200) == np.inf
     assert 2e305 <= product_up(1e305, 2.0) <= 2e305 * (1 + 1e-15)
     assert half_square(0.1) >= 0.005
+
+
+def test_delta_covers_the_rounding_of_its_logarithm():
+    """Of two neighbouring doubles for log delta near -700, the larger has a delta 5e-13 larger, to 50 digits."""
+    account = GaussianAccountant(sensitivity=1.0, noise_std=1.0)
+    for epsilon in (5.0, 20.0, 30.0, 37.0):
+        log_delta = np.nextafter(account.log_delta(epsilon), np.inf)
+        with mp.workdps(50):
+            assert mp.mpf(float(account.delta(epsilon))) >= mp.exp(mp.mpf(float(log_delta)))

@@ -258,6 +258,12 @@ def test_clipping_may_undo_a_part_of_a_known_change():
     assert replace(utility, bounds=None).change_range(ps.AddRemove()) == pytest.approx(0.1)
 
 
+def test_the_range_of_a_known_change_is_rounded_up():
+    """1 - (-2^-54) is nearer to 1 than to the next float, and 1 would be too little."""
+    utility = ps.StatedUtility(sensitivity=2, changes=[[1.0, -(2.0**-54)], [0.5, 0.0]])
+    assert utility.change_range(ps.AddRemove()) == 1.0 + 2.0**-52
+
+
 def test_a_replacement_is_not_monotone():
     """Each of two records raises one utility: their replacement raises one and lowers the other."""
     utility = ps.StatedUtility(sensitivity=1, monotone=True)

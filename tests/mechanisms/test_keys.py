@@ -51,6 +51,9 @@ def test_the_keys_of_a_unit_depend_on_its_own_rows_alone():
 def test_whole_numbers_are_their_decimal_text(keys):
     assert counts(([1, 2, 3], keys)) == {"5": 2, "7": 1}
     assert counts((np.array([1, 2, 2**63 + 1], dtype=np.uint64), keys)) == {"5": 2, "7": 1}
+    for largest in (2**63 - 1, 2**63, 2**64 - 1):
+        near = np.array([largest - 1, largest, largest], dtype=np.uint64)  # the last is one unit with two keys
+        assert counts((near, keys), 2) == {"5": 2, "7": 1}
 
 
 def test_entries_without_a_key_are_left_out():

@@ -12,6 +12,7 @@ from privsample.simulations.audit.audit import informative_epsilons
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.distance import check_neighbours
 from privsample.simulations.audit.draws import draw_outputs
+from tests.simulations.floats import in_floats
 
 ONE, TWO, SIX = (ps.ReplaceOne(n=n) for n in (1, 2, 6))
 ANSWER = ps.RandomizedResponse(log_odds=1, relation=TWO)
@@ -70,7 +71,7 @@ def excess(case, epsilons, rng, draws):
 
 
 def held_to_the_account(mechanism, group, least, rng, draws=20_000):
-    cases = mechanism.worst_neighbours(group)
+    cases = in_floats(mechanism).worst_neighbours(group)
     account = cases[0].account if group == 1 else cases[0].account.group(group)
     epsilons = np.array(informative_epsilons(account))
     claims = np.array([float(account.delta(e)) for e in epsilons])
