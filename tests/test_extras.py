@@ -201,6 +201,21 @@ def test_a_use_without_its_package_names_the_extra(use, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_missing_package_spends_no_budget(monkeypatch, tmp_path):
+    chains = ps.LogisticPosterior(n=3, features=1, norm=1, prior_std=1, sampler="nuts")
+    budget = ps.DP(epsilon=50, delta=1e-6)
+    ledger = ps.Ledger(tmp_path / "l", budget=budget, relation=chains.accountant.relation, dataset="d")
+    plan = ledger.reserve([chains])
+    monkeypatch.setitem(sys.modules, "pymc", None)
+    data = (np.ones((3, 1)), np.ones(3))
+    for call in (lambda: ledger.release(chains, data), lambda: plan.release(0, data), lambda: chains.release(data)):
+        with pytest.raises(MissingPackage, match=r"privsample\[bayes\]"):
+            call()
+    assert len(ledger.history()) == 1
+    monkeypatch.undo()
+    plan.take(0)  # its one draw is left
+
+
 def test_a_command_prints_the_message_as_one_line(monkeypatch, capsys):
     from privsample.cli import main
 
