@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -243,3 +244,16 @@ def test_the_tables_of_extras_are_whole():
     guide, readme = ((ROOT / page).read_text(encoding="utf-8") for page in ("docs/guides/install.md", "README.md"))
     assert {extra for extra in extras if f"`{extra}`" in guide} == extras
     assert extras - {extra for extra in extras if f"`{extra}`" in readme} == {"duckdb", "polars", "dask"}
+
+
+@pytest.mark.parametrize("tool", ["environment", "minimal_install"])
+def test_an_interpreter_that_is_too_old_gets_one_line(tool):
+    program = (
+        f"import runpy, sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); sys.version_info = (3, 9, 1, 'final', 0); "
+        f"runpy.run_path({str(ROOT / 'tools' / f'{tool}.py')!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "privsample needs Python 3.11 to 3.14" in done.stderr
+    assert "make test PYTHON=python3.12" in done.stderr
