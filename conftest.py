@@ -1,5 +1,6 @@
 """What holds for every test and executed example: its lane, one false-alarm rate, its seed, and its time."""
 
+import gc
 import os
 import resource
 import secrets
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 import tests.properties  # noqa: F401 - registers the profiles
-from tests.lanes import LONG, RUN, TEST, runs
+from tests.lanes import CHECK, LONG, RUN, TEST, may_hold_checks, runs
 
 SUITE_FALSE_ALARM_RATE = 1e-6
 # The tests that must cover privsample/accounting in full; of tests/mechanisms those that are named after a file there.
@@ -56,6 +57,33 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if coverage is not None and unmeasured:
             coverage.resume()
         _write_time(item.config, item.nodeid, _processor_seconds() - started)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among the items while they are made, nor later: they live as long as the process."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `make check`, import only the files that have tests of its lane."""
+    if config.getoption("--lane") != CHECK or collection_path.suffix != ".py":
+        return None
+    return None if may_hold_checks(collection_path) else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings only in files that have some: to look, pytest imports the file."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [collector for collector in collectors if type(collector) is pytest.Module]
+    return collectors
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -3,7 +3,13 @@
 import sys
 from importlib.util import find_spec
 
-_DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "flint": "python-flint", "sklearn": "scikit-learn"}
+# What installs a package, where its name is another one.
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "dp_accounting": "dp-accounting",
+    "flint": "python-flint",
+    "sklearn": "scikit-learn",
+}
 
 
 class MissingPackage(ImportError):
@@ -26,6 +32,6 @@ def require(package: str, extra: str, use: str, *, advice: str = "") -> None:
     `use` is the subject of the message: what the caller called. `advice` is another way out.
     """
     if not is_installed(package):
-        name = _DISTRIBUTIONS.get(package, package)
+        name = DISTRIBUTIONS.get(package, package)
         how = f"pip install 'privsample[{extra}]'" if extra else f"pip install {name}"
         raise MissingPackage(f"{use} needs {name}, which is not installed: {how}{advice}", name=package)

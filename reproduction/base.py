@@ -22,9 +22,9 @@ class Experiment:
     package: str = ""
     second: Callable[[], Result] | None = None
 
-    def make(self) -> Made:
+    def make(self, *, dpi: int = 200) -> Made:
         """Run the experiment and plot it. Raises: ImportError, without Matplotlib."""
-        return self.run().make(self.name, self.size)
+        return self.run().make(self.name, self.size, dpi=dpi)
 
     def write(self, folder: Path) -> tuple[Path, Path, str]:
         """Run the experiment and write its files. Raises: OSError, ImportError."""

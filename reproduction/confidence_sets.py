@@ -119,13 +119,13 @@ def _length(found: ConfidenceSet, name: str) -> float:
 
 
 @cache
-def length_without_privacy(name: str, seed: int) -> float:
+def length_without_privacy(name: str, seed: int, lengths: int) -> float:
     """The median length of intervals from the same number of records without noise and bounds."""
     case, rng = CASES[name], np.random.default_rng(seed)
     model = case.model(1e-12)
     mechanism = NoisyStatistics(model=model, n=N, scale=1e-6)
     theta, found = next(iter(case.truth.values())), []
-    for _ in range(LENGTHS):
+    for _ in range(lengths):
         release = mechanism.release(model.simulate(np.array(theta), N, rng), rng=rng)
         found.append(_length(confidence_set(release, case, rng), next(iter(case.truth))))
     return float(np.median(found))
@@ -142,7 +142,8 @@ def run(seed: int = 5) -> Result:
                 for method, own in zip(METHODS, hits, strict=True):
                     if not np.isnan(own).any():
                         first = method == "confidence set" and len(case.truth) == 1
-                        length = float(np.median(lengths)) / length_without_privacy(name, seed) if first else np.nan
+                        without = length_without_privacy(name, seed, LENGTHS) if first else np.nan
+                        length = float(np.median(lengths)) / without if first else np.nan
                         parts.append(
                             {
                                 "model": name,

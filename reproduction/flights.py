@@ -69,6 +69,7 @@ def lines(*columns: str) -> Iterator[tuple[str, ...]]:
             yield tuple(line[place] for place in places)
 
 
+@cache
 def _day(month: str, day: str) -> int:
     return date(2013, int(month), int(day)).timetuple().tm_yday - 1
 
@@ -78,14 +79,17 @@ def _place(number: float, starts: tuple[int, ...]) -> int:
     return sum(number >= start for start in starts)
 
 
+@cache
 def _delay(text: str) -> int:
     return len(_DELAYS) + 1 if text in ("", "NA") else _place(float(text), _DELAYS)
 
 
+@cache
 def _hour(text: str) -> int:
     return _place(float(text), _HOURS)
 
 
+@cache
 def _miles(text: str) -> int:
     return _place(float(text), _MILES)
 

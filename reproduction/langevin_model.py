@@ -86,10 +86,10 @@ class MirroredGenerator(np.random.Generator):
 
 
 @cache
-def measured(made: LangevinModel, features: int, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
+def measured(made: LangevinModel, features: int, n: int, seed: int, numbers: int) -> tuple[FloatArray, FloatArray]:
     """Squared shifts and width ratios of single draws, each (DATASETS, features), in posterior standard deviations."""
     squares, widths = np.empty((2, DATASETS, features))
-    pairs = max(2, min(MOST_PAIRS, NUMBERS // (2 * n * features)))
+    pairs = max(2, min(MOST_PAIRS, numbers // (2 * n * features)))
     for k in range(DATASETS):
         rows, labels = data_set(features, n, seed + k)
         mean, deviation = posterior(rows, labels)
@@ -126,7 +126,7 @@ def _run(seed: int = 0) -> Result:
                 known = {"features": features, "records": n, "epsilon": epsilon}
                 for draws in DRAWS:
                     made = mechanism(features, n, epsilon, draws)
-                    squares, widths = measured(replace(made, draws=1), features, n, seed)
+                    squares, widths = measured(replace(made, draws=1), features, n, seed, NUMBERS)
                     parts.append(known | _row(_method(draws), made.data_weight, squares, widths))
                 width = np.full((1, 1), noisy_sum_width(features, n, epsilon))
                 parts.append(known | _row(SUM, np.nan, np.zeros((1, 1)), width))

@@ -39,8 +39,9 @@ class Table:
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
         """Yield the rows by their values in these columns, in order of appearance."""
         keys = dict.fromkeys(zip(*(self[name].tolist() for name in names), strict=True))
+        whole = Table(columns={name: self[name] for name in self.columns})  # each list becomes an array once
         for key in keys:
-            yield key, self.select(**dict(zip(names, key, strict=True)))
+            yield key, whole.select(**dict(zip(names, key, strict=True)))
 
     def at(self, x: str, place: float, y: str) -> float:
         """Return y in the row where x equals `place`. Raises: LookupError, unless there is exactly one."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.noise_tests import p_value, scale_p_value, shape_p_value
 from scipy import stats
 
 from privsample.distributions.noise import NAMES, DiscreteLaplaceNoise, LaplaceNoise, noise_distribution
+from tests.noise_tests import p_value, scale_p_value, shape_p_value
 
 SPREAD = 3.0
 

@@ -65,7 +65,8 @@ SHARED = {  # methods that the page of a subclass does not repeat
 REST = "More mechanisms"
 COMMANDS = """# Command line
 
-`pip install '.[cli]'` in a checkout installs `privsample`; `make demo` and `make test` install it in `.venv/bin`.
+`pip install '.[cli]'` in a checkout installs `privsample`. Audits also need the extra `audit`, and
+netCDF files `bayes`. `make demo` and `make test` install it in `.venv/bin`.
 """
 
 

@@ -231,8 +231,8 @@ class NoisyProjectedSGD(Mechanism):
         linear = SquaredLoss(features=2, norm=1.0, radius=1.0, target=4.0, intercept=False)
         epochs = cls(loss=linear, n=2, rate=0.01, noise_std=8.0, epochs=3, order="given")
         return (
-            Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=3_000),
-            Example.with_wrong_fields("descent-epochs", epochs, noise_std=4.0, bug=TOO_LITTLE_NOISE, samples=3_000),
+            Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=5_000),
+            Example.with_wrong_fields("descent-epochs", epochs, noise_std=4.0, bug=TOO_LITTLE_NOISE, samples=1_500),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -225,7 +225,7 @@ class Subsampled(Wrapper):
                 mechanism=cls(base=base, scheme=scheme),
                 mutant=cls(base=base, scheme=everything),
                 bug="it forgets to subsample",
-                samples=1_500 if everything is whole else 2_000,
+                samples=1_000 if everything is whole else 1_500,
             )
             for name, (base, scheme, everything) in named.items()
         )

@@ -1,6 +1,5 @@
 """Experiments that several tests share, and the fixture that opens pages in a browser."""
 
-from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -8,32 +7,37 @@ import pytest
 
 from privsample.simulations.report.results import Made, Result
 from reproduction import experiment
+from reproduction.sizes import small_size
 from tests.browser import phone
 
 __all__ = ["phone"]
 
 
 class Once(NamedTuple):
-    """An experiment that was run and plotted with its own settings."""
+    """An experiment that was run and plotted."""
 
     result: Result
     made: Made
 
 
-def _run(name: str) -> Once:
-    results: list[Result] = []
+def _run(name: str, dpi: int = 200) -> Once:
     chosen = experiment(name)
-    made = replace(chosen, run=lambda: results.append(chosen.run()) or results[0]).make()
-    return Once(results[0], made)
+    result = chosen.run()
+    return Once(result, result.make(chosen.name, chosen.size, dpi=dpi))
 
 
-@pytest.fixture
-def run_anew():
-    """Run an experiment with the settings that the test has patched."""
-    return _run
+def _run_small(name: str) -> Once:
+    with small_size(name):
+        return _run(name, dpi=50)
 
 
 @pytest.fixture(scope="session")
 def run_once():
-    """Run an experiment with its own, unpatched settings; all tests of the session share the result."""
+    """Run an experiment in full; all tests of the session share the result."""
     return cache(_run)
+
+
+@pytest.fixture(scope="session")
+def small_once():
+    """Run an experiment with its smaller settings and few pixels; all tests of the session share the result."""
+    return cache(_run_small)

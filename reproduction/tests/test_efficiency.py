@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from reproduction import efficiency, experiment
+from reproduction import efficiency
 from reproduction.tables import Table
 
 REPEATS = 200_000
@@ -43,10 +43,9 @@ def test_tempered_draws_are_those_of_the_mechanism(warmer, accepted, rng, alpha)
     assert (stats.ks_2samp(own, np.concatenate(theirs)).pvalue > alpha) == accepted
 
 
-def test_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(efficiency, "SIZES", (10, 1000, 100_000))
-    monkeypatch.setattr(efficiency, "REPEATS", 4000)
-    picture, numbers, sentence = experiment("efficiency").write(tmp_path)
+def test_written(tmp_path, small_once):
+    """At the small size: three numbers of records."""
+    picture, numbers, sentence = small_once("efficiency").made.write(tmp_path)
     table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     assert len(table) == 9
     assert all(float(row["standard_error"]) > 0 for row in table)

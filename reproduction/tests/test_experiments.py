@@ -9,12 +9,10 @@ import pytest
 
 import reproduction as experiments
 from privsample.simulations.report.results import stacked
-from reproduction import composed_draws
 
 
-def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
-    monkeypatch.setattr(composed_draws, "DRAWS", [1, 4, 60])
-    picture, numbers, sentence = experiments.experiment("composed-draws").write(tmp_path / "new" / "folder")
+def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, small_once):
+    picture, numbers, sentence = small_once("composed-draws").made.write(tmp_path / "new" / "folder")
     rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     composed, renyi = ([float(row[name]) for row in rows] for name in ("composed_loss", "renyi_curve"))
     assert {"1", "4", "60"} <= {row["draws"] for row in rows}

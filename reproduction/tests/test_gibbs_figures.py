@@ -32,7 +32,7 @@ def year(monkeypatch):
 
 
 def written(name, folder):
-    picture, numbers, sentence = experiment(name).write(folder)
+    picture, numbers, sentence = experiment(name).make(dpi=50).write(folder)
     assert picture.read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     return rows, sentence
@@ -163,8 +163,9 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     assert f"At {better} of 8 points noisy histograms are better" in sentence
 
 
-def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
-    rows, sentence = written("geumlek-4.1", tmp_path)
+def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch, small_once):
+    made = small_once("geumlek-4.1").made
+    rows, sentence = list(csv.DictReader(made.numbers.decode().splitlines())), made.sentence
     assert "T = 2.7726" in sentence
     masses = {}
     for row in rows:

@@ -8,7 +8,6 @@ import pytest
 from scipy.special import huber, log_ndtr, ndtr
 
 import privsample as ps
-from reproduction import langevin_quadrature, langevin_steps
 from reproduction.langevin_quadrature import LIKELIHOODS, curve, log_densities, mechanisms, ratios
 
 ROUNDING = 3e-6
@@ -59,8 +58,8 @@ def rows_of(made):
     return list(csv.DictReader(made.numbers.decode().splitlines()))
 
 
-def test_the_figure_of_steps():
-    made = langevin_steps.STEPS.make()
+def test_the_figure_of_steps(small_once):
+    made = small_once("langevin-steps").made
     rows = rows_of(made)
     for row in rows:
         assert float(row["account"]) < float(row["exact_draw"])
@@ -70,13 +69,8 @@ def test_the_figure_of_steps():
     assert f"ε = {costs[-1]:.4f}, below the {float(rows[0]['exact_draw']):.4f} of an exact draw" in made.sentence
 
 
-def test_the_figure_of_ratios(monkeypatch):
-    monkeypatch.setattr(langevin_quadrature, "SIZES", (1,))
-    monkeypatch.setattr(langevin_quadrature, "NORMS", (0.7,))
-    monkeypatch.setattr(langevin_quadrature, "FRACTIONS", (0.5,))
-    monkeypatch.setattr(langevin_quadrature, "STEPS", (1, 4))
-    monkeypatch.setattr(langevin_quadrature, "FURTHER_SIZES", (2,))
-    made = langevin_quadrature.QUADRATURE.make()
+def test_the_figure_of_ratios(small_once):
+    made = small_once("langevin-quadrature").made
     ratios_ = [float(row["ratio"]) for row in rows_of(made)]
     assert len(ratios_) == 56
     assert "in 56 settings" in made.sentence

@@ -38,12 +38,12 @@ def test_wrong_draws_are_seen(monkeypatch):
     """Without the labels the draws are far from the posterior; with them they are near."""
     monkeypatch.setattr(figures, "NUMBERS", 80_000)
     made = figures.mechanism(2, 1000, 4.0, 1)
-    squares, widths = figures.measured.__wrapped__(made, 2, 1000, 0)
+    squares, widths = figures.measured.__wrapped__(made, 2, 1000, 0, figures.NUMBERS)
     assert squares.mean() < 0.3**2
     assert widths.mean() == pytest.approx(1.0, abs=0.25)
     right = figures.posterior
     monkeypatch.setattr(figures, "posterior", lambda rows, labels: right(rows, labels[::-1]))
-    assert figures.measured.__wrapped__(made, 2, 1000, 0)[0].mean() > 2.0**2
+    assert figures.measured.__wrapped__(made, 2, 1000, 0, figures.NUMBERS)[0].mean() > 2.0**2
 
 
 def test_a_noisy_sum_costs_less_with_more_records():
@@ -52,10 +52,9 @@ def test_a_noisy_sum_costs_less_with_more_records():
     assert 1.0 < widths[-1] < 1.1
 
 
-def test_table_and_sentence(monkeypatch):
-    for name, value in {"SIZES": (300,), "DIMENSIONS": (2,), "STEPS": 20, "NUMBERS": 12_000}.items():
-        monkeypatch.setattr(figures, name, value)
-    result = figures._run()
+def test_table_and_sentence(small_once):
+    """At the small size: 300 records with two features."""
+    result = small_once("langevin-model").result
     table = Table(columns=result.columns)
     assert len(table) == 1 * 1 * 2 * 3
     width = float(table.select(method="Langevin, 1 draw", epsilon=4.0)["width"][0])

@@ -56,11 +56,9 @@ def test_more_privacy_costs_accuracy_and_labels_at_random_leave_none(monkeypatch
     assert guessed < 0.65
 
 
-def test_table_and_sentence(monkeypatch):
-    monkeypatch.setattr(accuracy, "TASKS", (accuracy.iris,))
-    monkeypatch.setattr(accuracy, "SPLITS", 4)
-    monkeypatch.setattr(accuracy, "EPSILONS", (0.5, 4.0))
-    result = accuracy._run()
+def test_table_and_sentence(small_once):
+    """At the small size: one task, two values of ε and four splits."""
+    result = small_once("logistic-accuracy").result
     table = Table(columns=result.columns)
     assert len(table) == 2 * 4 + 2 * 2 * 4
     drawn = table.select(method="diffused posterior", epsilon=4.0)["accuracy"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privsample import SGDAccountant
-from reproduction import diffusion, experiment, mixing, mixing_conditions, public_steps
+from reproduction import diffusion, mixing, mixing_conditions, public_steps
 
 
 def test_a_kernels_steps():
@@ -122,13 +122,8 @@ def test_mixing_conditions_and_local_privacy():
         "balle-diffusion-path",
     ],
 )
-def test_files(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(mixing, "STEPS", np.array([1.0, 9.0]))
-    monkeypatch.setattr(diffusion, "RUNS", 20)
-    monkeypatch.setattr(public_steps, "DIMENSIONS", np.array([2, 8]))
-    monkeypatch.setattr(public_steps, "RUNS", 3)
-    monkeypatch.setattr(mixing_conditions, "KERNELS", 3)
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_files(name, tmp_path, small_once):
+    picture, numbers, sentence = small_once(name).made.write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))) >= 2
     assert sentence.endswith(".")

@@ -14,10 +14,8 @@ from privsample.distributions.parametric.conjugate import Beta
 from privsample.mechanisms.release import Release
 from privsample.simulations.report.figures import renyi_data
 from reproduction import (
-    experiment,
     posterior_distributions,
     posterior_entropy,
-    posterior_held_out,
     posterior_levels,
     posterior_plots,
 )
@@ -61,8 +59,8 @@ def test_levels_against_every_pair(kind, share):
 @pytest.mark.parametrize(
     ("name", "words", "label"), [("geumlek-5.1", "data weight", "r"), ("geumlek-5.2", "prior weight", "1/m")]
 )
-def test_levels_are_written(tmp_path, name, words, label, run_once):
-    picture, numbers, sentence = run_once(name).made.write(tmp_path)
+def test_levels_are_written(tmp_path, name, words, label, small_once):
+    picture, numbers, sentence = small_once(name).made.write(tmp_path)
     table = rows(numbers)
     assert picture.read_bytes().startswith(b"\x89PNG")
     shown = ("0.1", "0.3", "0.5", "0.7", "0.9", "1") if label == "r" else ("10", "3.33", "2", "1.43", "1.11", "1")
@@ -245,10 +243,9 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
         ),
     ],
 )
-def test_utility_is_written(tmp_path, monkeypatch, name, words):
-    for module in (posterior_entropy, posterior_held_out):
-        monkeypatch.setattr(module, "EPSILONS", np.array([1e-3, 0.1, 10.0]))
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_utility_is_written(tmp_path, name, words, small_once):
+    """At the small size: ε = 0.001, 0.1 and 10."""
+    picture, numbers, sentence = small_once(name).made.write(tmp_path)
     table = rows(numbers)
     assert words in sentence
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privsample.mechanisms.profiles.responses import LocalResponse, SmoothCategorical, SmoothOneBit
-from reproduction import experiment, profiles, profiles_composition
+from reproduction import profiles, profiles_composition
 from reproduction.profiles import PROFILES, Curves, categorical, chain, table, two_profiles
 
 FEW = np.array([0.05, 0.2, 1.0, 3.0])
@@ -57,9 +57,9 @@ def test_chains_spread_wider_than_under_local_privacy(count):
         ("geumlek-7.5", ["epsilon", "probability_of_one"], 2 * (6 + 21) * 4, "randomized response 0.100 and 0.100"),
     ],
 )
-def test_files(tmp_path, monkeypatch, name, header, lines, words):
-    monkeypatch.setattr(profiles, "EPSILONS", FEW)
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_files(tmp_path, name, header, lines, words, small_once):
+    """At the small size: four values of ε."""
+    picture, numbers, sentence = small_once(name).made.write(tmp_path)
     rows = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
     assert rows[0] == ["panel", "curve", *header]
     assert len(rows) == 1 + lines

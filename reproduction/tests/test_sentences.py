@@ -9,144 +9,15 @@ import pytest
 
 from privsample.simulations.report.findings import CLEAR, Finding, Statement, compared, join_names
 from privsample.simulations.report.results import Result
-from reproduction import (
-    NAMES,
-    bernoulli,
-    bernoulli_regimes,
-    calibration,
-    confidence_sets,
-    coverage,
-    efficiency,
-    experiment,
-    gibbs,
-    gibbs_likelihood,
-    gibbs_regions,
-    inference_table,
-    langevin_model,
-    langevin_quadrature,
-    leak,
-    logistic_accuracy,
-    low_bits,
-    posterior_convergence,
-    regression,
-    regression_learners,
-    selection_data,
-    selection_use,
-    sgd,
-    sgd_small_data,
-    tempered,
-)
+from reproduction import NAMES, experiment
 from reproduction.base import Experiment
+from reproduction.sizes import SMALL, small_size
 from reproduction.tables import Table, agreement, largest_at, value_at
 
 WITHOUT_SECOND: dict[str, str] = {}  # name of an experiment -> why its sentence needs no second grid or seed
 CLOSE = 5e-3  # relative difference of a computed number between two grids: less than the sentence shows
 FAR = 6.0  # standard errors between a simulated number and that with another seed
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]?\d+)?%?")
-MEANS = np.sort(np.append(np.geomspace(1.5, 1000.0, 13), 10.0))
-COINS = (
-    (bernoulli, "DIMENSIONS", (1, 2)),
-    (bernoulli, "MARGINS", (0.1, 0.3)),
-    (bernoulli, "REPEATED", ((1, 3), (1, 2))),
-    (bernoulli, "SEARCHED", (1.0,)),
-    (bernoulli, "EPSILONS", np.geomspace(1e-3, 100, 9)),
-    (bernoulli, "SECOND", (np.geomspace(2e-3, 90, 6), 10)),
-)
-SELECTION = (
-    (selection_data, "MEANS", MEANS),
-    (selection_data, "SECOND_MEANS", np.union1d(MEANS[::2], [10.0, 1000.0])),
-    (selection_use, "RUNS", 120),
-)
-SLOW = {  # smaller runs of what takes longest; every comparison that they make must stand all the same
-    **dict.fromkeys(("imola-1", "imola-2", "imola-3"), COINS),
-    "imola-regimes": (
-        (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
-        (bernoulli_regimes, "POINTS", 5),
-        (bernoulli_regimes, "SECOND_POINTS", 4),
-        (bernoulli_regimes, "_DENSE", 50),
-    ),
-    "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
-    "papernot-1": ((leak, "DATA_SETS", 32),),
-    **dict.fromkeys(
-        ("papernot-2", "papernot-3"),
-        (
-            (selection_data, "ORDERS", np.array([2.0, 10.0, 31.0])),
-            (selection_data, "SECOND_ORDERS", np.array([3.0, 10.0])),
-        ),
-    ),
-    **dict.fromkeys(("papernot-4", "papernot-5", "papernot-6", "papernot-7"), SELECTION),
-    "efficiency": ((efficiency, "SIZES", (10, 1_000_000)), (efficiency, "REPEATS", 4000)),
-    "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
-    "sgd-small-data": (
-        (sgd_small_data, "TASKS", sgd_small_data.TASKS[1:2]),
-        (sgd, "SPLITS", 4),
-        (sgd, "EPSILONS", (0.5, 1.0)),
-    ),
-    "geumlek-table-4.1": ((inference_table, "COUNTS", (1, 5)), (inference_table, "REPEATS", 4000)),
-    "geumlek-lemma-1": ((posterior_convergence, "REPEATS", 4000), (posterior_convergence, "SIZES", (10, 100_000))),
-    "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
-    **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5"), ((gibbs, "SWEEPS", 100),)),
-    "geumlek-4.7": ((gibbs, "SWEEPS", 100), (gibbs, "TEMPERED_SWEEPS", 5), (gibbs, "RELEASES", 5)),
-    "geumlek-4.6-regions": (
-        (gibbs_regions, "SPLITS", 3),
-        (gibbs_regions, "EPSILONS", [1.0]),
-        (gibbs_regions, "SWEEPS", 10),
-    ),
-    "geumlek-4.6": (
-        (gibbs_likelihood, "SPLITS", 3),
-        (gibbs_likelihood, "EPSILONS", [0.3]),
-        (gibbs_likelihood, "STATES", 4),
-        (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),
-    ),
-    "logistic-accuracy": (
-        (logistic_accuracy, "TASKS", (logistic_accuracy.iris,)),
-        (logistic_accuracy, "SPLITS", 8),
-        (logistic_accuracy, "EPSILONS", (0.5, 4.0)),
-    ),
-    "langevin-quadrature": (
-        (langevin_quadrature, "SIZES", (1, 3)),
-        (langevin_quadrature, "NORMS", (0.7,)),
-        (langevin_quadrature, "SECOND", ((2, 4), (1.0,), (2,))),
-        (langevin_quadrature, "FRACTIONS", (0.5,)),
-        (langevin_quadrature, "STEPS", (1, 5)),
-    ),
-    **dict.fromkeys(
-        (
-            "regression-breast-cancer",
-            "regression-digits-3-8",
-            "regression-digits-1-7",
-            "regression-ten-digits",
-            "regression-diabetes",
-        ),
-        (
-            (regression, "SPLITS", 4),
-            (regression, "SPLITS_OF_MANY", 3),
-            (regression, "FEW_SPLITS", 0),
-            (regression, "EPSILONS", (1.0,)),
-            (regression_learners, "MOST_STEPS", 20),
-            (regression_learners, "REPEATS", 1),
-            (regression_learners, "WEIGHTS", (0.25,)),
-        ),
-    ),
-    "calibration": (
-        (calibration, "SIMULATIONS", 60),
-        (calibration, "MODELS", calibration.MODELS[:1]),
-        (calibration, "SETTINGS", ((10, 1.0, 0.0), (100, 1.0, 0.0))),
-    ),
-    "langevin-model": (
-        (langevin_model, "SIZES", (300, 1000)),
-        (langevin_model, "STEPS", 15),
-        (langevin_model, "NUMBERS", 50_000),
-    ),
-    "confidence-sets": (
-        (confidence_sets, "REPEATS", 120),
-        (confidence_sets, "LENGTHS", 20),
-        (confidence_sets, "CLIPPED", (0.25,)),
-        (confidence_sets, "EPSILONS", (0.5, 5.0)),
-    ),
-    "low-bits": ((low_bits, "DRAWS", 50_000), (low_bits, "SAMPLES", (1_000, 20_000))),
-    "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
-}
 
 
 def contradicted(first: Statement, second: Statement) -> list[str]:
@@ -183,6 +54,17 @@ def computed(statement: Statement) -> bool:
     return all(found.standard_error == 0 for found in statement.findings)
 
 
+def unfounded(one: Result) -> list[str]:
+    """What is wrong with a sentence by itself: it states nothing, or more than its numbers bear out."""
+    statement = one.describe(one.columns)
+    wrong = contradicted(statement, statement)
+    if not statement.findings:
+        wrong.append("no finding is stated")
+    if len({each.name for each in statement.findings}) != len(statement.findings):
+        wrong.append("two findings have one name")
+    return wrong
+
+
 def faults(first: Result, second: Result) -> list[str]:
     """What is wrong with a sentence, given the same on a second grid or with a second seed."""
     one, two = first.describe(first.columns), second.describe(second.columns)
@@ -191,10 +73,7 @@ def faults(first: Result, second: Result) -> list[str]:
         found.append("the second table has other columns")
     elif all(np.array_equal(first.columns[name], second.columns[name]) for name in first.columns):
         found.append("the second table is the first")
-    if not one.findings:
-        found.append("no finding is stated")
-    if len({each.name for each in one.findings}) != len(one.findings):
-        found.append("two findings have one name")
+    found += [fault for fault in unfounded(first) if fault not in found]
     if computed(one) and not same(one.sentence, two.sentence):
         found.append(f"another sentence: {one.sentence!r}, {two.sentence!r}")
     return found
@@ -225,20 +104,55 @@ def test_every_experiment_has_a_second_run(name):
 def test_exceptions_are_experiments_and_have_reasons():
     assert set(WITHOUT_SECOND) <= set(NAMES)
     assert all(WITHOUT_SECOND.values())
-    assert set(SLOW) <= set(NAMES)
 
 
+def skip_without_data(name: str) -> None:
+    """Skip a test of an experiment whose data are in a package that is not installed."""
+    package = experiment(name).package
+    if package and find_spec(package) is None:
+        pytest.skip(f"the data are in {package}, which is not installed")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_figure_is_drawn_and_described_at_its_small_size(name, small_once):
+    """The sentence is computed from the table that is written, and states nothing that the table does not bear out."""
+    skip_without_data(name)
+    first, made = small_once(name)
+    assert made.image.startswith(b"\x89PNG")
+    with small_size(name):  # some sentences name settings
+        assert first.describe(read(made.numbers)).sentence == made.sentence == first.sentence
+        assert unfounded(first) == []
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WITHOUT_SECOND])
-def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, monkeypatch, run_once, run_anew):
-    chosen = experiment(name)
-    if chosen.package and find_spec(chosen.package) is None:
-        pytest.skip(f"the data are in {chosen.package}, which is not installed")
-    for module, setting, smaller in SLOW.get(name, ()):
-        monkeypatch.setattr(module, setting, smaller)
-    # Runs with smaller settings are not shared with other tests.
-    first, made = run_anew(name) if name in SLOW else run_once(name)
+def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, run_once):
+    """In full; the small size has too few points and repeats for each sentence to stand on a second grid or seed."""
+    skip_without_data(name)
+    first, made = run_once(name)
     assert first.describe(read(made.numbers)).sentence == made.sentence == first.sentence
-    assert faults(first, chosen.second()) == []
+    assert faults(first, experiment(name).second()) == []
+
+
+def test_an_experiment_without_a_small_size_is_named(monkeypatch, small_once):
+    assert set(SMALL) == set(NAMES)
+    monkeypatch.delitem(SMALL, "balle-table-1")
+    with pytest.raises(ValueError, match="the experiment balle-table-1 has no small size: add to SMALL in"):
+        small_once.__wrapped__("balle-table-1")
+
+
+def test_full_settings_return_after_a_small_run():
+    ((module, constant, small),) = SMALL["papernot-1"]
+    full = getattr(module, constant)
+
+    def run():
+        with small_size("papernot-1"):
+            assert getattr(module, constant) == small < full
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run()
+    assert getattr(module, constant) == full
 
 
 @pytest.mark.parametrize(

@@ -71,16 +71,16 @@ def test_the_account_is_the_table_and_lies_below_theorem_14():
         ("balle-1e", 3 * 202, "is 2.12 times as large by the bound of the paper"),
     ],
 )
-def test_files(tmp_path, name, lines, words, run_once):
-    picture, numbers, sentence = run_once(name).made.write(tmp_path)
+def test_files(tmp_path, name, lines, words, small_once):
+    picture, numbers, sentence = small_once(name).made.write(tmp_path)
     rows_written = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
     assert len(rows_written) == 1 + lines
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert words in sentence
 
 
-def test_white_box_below_account_below_the_published_black_box(run_once):
-    table = list(csv.DictReader(run_once("balle-1e").made.numbers.decode().splitlines()))
+def test_white_box_below_account_below_the_published_black_box(small_once):
+    table = list(csv.DictReader(small_once("balle-1e").made.numbers.decode().splitlines()))
     white, library, paper = (
         np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES
     )

@@ -94,10 +94,13 @@ def test_infinite_losses_are_counted_once() -> None:
 
 
 def test_lattice_agrees_with_the_table_of_a_finite_base() -> None:
-    """The lattice for a base of which it knows only the curve, including infinite losses; never below the table."""
+    """The lattice for a base of which it knows only the curve, including infinite losses; never below the table.
+
+    A base with many steps is compared where epochs of it are composed.
+    """
     with np.errstate(divide="ignore"):
         finite = DiscretePair(log_p=np.log([0.5, 0.4, 0.0, 0.1]), log_q=np.log([0.6, 0.3, 0.1, 0.0]))
-    for base, steps in ((binary_pair(1.0), 5), (binary_pair(0.3), 60), (finite, 12)):
+    for base, steps in ((binary_pair(1.0), 5), (finite, 12)):
         for removed in (True, False):
             table = allocation_pair(base, steps, removed=removed)
             lattice = AllocationPair(base=base, steps=steps, removed=removed)
@@ -211,15 +214,14 @@ def test_far_tail_of_unbounded_losses() -> None:
 
 def test_least_epsilon_between_two_lattices() -> None:
     """Next to the end of a lattice the approximation may name the wrong one; the result is the least valid epsilon."""
-    for base, steps in ((GaussianPair(mu=1.0), 50), (GaussianPair(mu=3.0), 3)):
-        for removed in (True, False):
-            pair = AllocationPair(base=base, steps=steps, removed=removed)
-            for end in pair._ends[:2]:
-                values = pair.log_delta(np.array([np.nextafter(end, 0.0), end])).tolist()
-                for goal in (*values, sum(values) / 2, (values[1] + pair._approximate(end)) / 2):
-                    epsilon = pair.least_epsilon(goal)
-                    assert pair.log_delta(np.array([epsilon]))[0] <= goal
-                    assert epsilon == 0.0 or pair.log_delta(np.array([epsilon * (1 - 1e-6)]))[0] > goal - 1e-9
+    for mu, steps, removed in ((1.0, 50, True), (3.0, 3, False)):
+        pair = AllocationPair(base=GaussianPair(mu=mu), steps=steps, removed=removed)
+        for end in pair._ends[:2]:
+            values = pair.log_delta(np.array([np.nextafter(end, 0.0), end])).tolist()
+            for goal in (*values, sum(values) / 2, (values[1] + pair._approximate(end)) / 2):
+                epsilon = pair.least_epsilon(goal)
+                assert pair.log_delta(np.array([epsilon]))[0] <= goal
+                assert epsilon == 0.0 or pair.log_delta(np.array([epsilon * (1 - 1e-6)]))[0] > goal - 1e-9
 
 
 def test_one_step_and_all_steps_are_the_base() -> None:

@@ -19,8 +19,11 @@ from privsample import (
 from privsample.accounting.loss.pair import DiscretePair
 from tests.accounting.strategies import Finite
 
-EPSILONS = [-1.0, -0.2, 0.0, 0.1, 0.5, 1.0, 2.5]
-ORDERS = [1.01, 1.5, 2.0, 4.0, 20.0]
+EPSILONS = [-0.5, 0.0, 0.3, 1.0]
+ORDERS = [1.01, 2.0, 20.0]
+# Three records have neighbours at distance three and parts of three records. What two records miss of a group's bound,
+# its further steps, tests/accounting/test_group.py compares with chains of three and more.
+SIZES = [1, 2, pytest.param(3, marks=pytest.mark.long)]
 SLACK = 1 + 1e-12
 
 
@@ -68,7 +71,7 @@ def joint(*distributions):
     return result
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", SIZES)
 def test_one_mechanism_on_bits(n, rng):
     """A random channel from all n-bit datasets: the exact account, its group of two, and two runs of it."""
     channel = {bits: distribution(rng) for bits in itertools.product((0, 1), repeat=n)}
@@ -91,7 +94,7 @@ def test_one_mechanism_on_bits(n, rng):
 
 def test_two_mechanisms_with_opposite_worst_directions(rng):
     """Different members may be worst in opposite directions or at different records: the sum covers every mixture."""
-    for _ in range(5):
+    for _ in range(2):
         first, second = ([distribution(rng) for _ in range(4)] for _ in range(2))
         pairs = list(itertools.combinations(range(4), 2))
         claim = account([(first[i], first[j]) for i, j in pairs], ReplaceOne(n=1)) + account(
@@ -119,7 +122,7 @@ def test_parts_fixed_by_position(rng):
 
 
 @pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", SIZES)
 def test_parts_decided_by_the_record(n, equal, rng):
     """Records of type a0 or a1 go to the first part, b0 and b1 to the second; either part sees its counts.
 

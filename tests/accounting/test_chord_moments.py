@@ -70,7 +70,7 @@ def test_sampled_curves_are_close_to_the_exact_integral():
     base = ps.ZCDPAccountant(rho=0.05, relation=ps.ReplaceOne(n=50))
     account = ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50))
     (pair,) = account.bounds.pairs
-    orders = np.array([1.1, 2.0, 8.0])
+    orders = np.array([1.1, 8.0])
     exact, table = pair.renyi(orders), TabulatedPair(pair=pair).renyi(orders)
     assert (table >= exact * (1 - 1e-12)).all()
     assert table == pytest.approx(exact, rel=0.02)

@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privsample.accounting.curves.discretize import (
@@ -17,6 +17,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.posterior.beta import BetaPair
+from tests.properties import examples
 
 
 def log_of(masses):
@@ -114,7 +115,7 @@ def test_the_rounding_error_of_a_change_of_slope_is_added():
 masses = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1.0)), min_size=3, max_size=5)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.tuples(masses, masses).filter(lambda pq: len(pq[0]) == len(pq[1]) and min(map(sum, pq)) > 0),
     st.lists(st.floats(-4.0, 4.0).map(lambda x: round(x, 4)), min_size=2, max_size=9, unique=True).map(sorted),

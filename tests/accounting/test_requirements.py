@@ -25,6 +25,7 @@ from privsample import (
 from privsample.accounting.engine.routes import affordable
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import RELATIONS, accounts, every, hardly_any, positive
+from tests.properties import examples
 
 ORDERS = np.array([1 + 1e-5, 1.01, 1.1, 1.5, 2.0, 2.5, 3.0, 5.0, 8.0, 16.0, 40.0, 300.0, 1e4, 1e6])
 EPSILONS = np.array([-6.0, -2.0, -0.5, -1e-3, 0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
@@ -57,6 +58,7 @@ def or_none(build):
         return None
 
 
+@examples(8)
 @given(every())
 def test_renyi_curve(account):
     values = account.rdp(ORDERS)
@@ -75,6 +77,7 @@ def test_renyi_curve(account):
         assert (np.diff(slopes) >= -1e-8 * slopes[1:]).all()
 
 
+@examples(8)
 @given(every())
 def test_privacy_curve(account):
     values = account.delta(EPSILONS)
@@ -92,6 +95,7 @@ def test_privacy_curve(account):
     assert np.allclose(np.log(np.maximum(values, 1e-300)), logs, rtol=1e-12, atol=1e-14)
 
 
+@examples(8)
 @given(every(), st.sampled_from(DELTAS))
 def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
     epsilon = float(account.epsilon(delta))
@@ -106,6 +110,7 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
         assert account.delta(epsilon * (1 - 1e-6)) >= delta * (1 - 1e-9)
 
 
+@examples(8)
 @given(every(), st.sampled_from(DELTAS))
 def test_routes(account, delta):
     routes = account.explain(delta)
@@ -117,17 +122,20 @@ def test_routes(account, delta):
         assert found["privacy curve"] <= found["pure guarantee"] * (1 + 1e-9)
 
 
+@examples(8)
 @given(hardly_any())
 def test_every_private_release_has_a_positive_cost(account):
     """For all parameters, although squares, halves and products of small losses underflow."""
     assert account.pure_epsilon > 0
     assert account.zcdp > 0
-    assert (account.rdp(ORDERS) > 0).all()
-    assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-9)).all()
+    orders = ORDERS[::4]
+    values = account.rdp(orders)
+    assert ((values > 0) & (values <= account.zcdp * orders * (1 + 1e-9))).all()
     assert account.delta(0.0) > 0
     assert account.epsilon(0.0) > 0
 
 
+@examples(8)
 @given(every(), st.integers(1, 4))
 def test_times_is_repeated_entries(account, times):
     repeated = times * account
@@ -141,6 +149,7 @@ def test_times_is_repeated_entries(account, times):
     assert repeated.zcdp == pytest.approx(times * account.zcdp)
 
 
+@examples(8)
 @given(st.sampled_from(RELATIONS).flatmap(lambda r: st.tuples(every(r), every(r))))
 def test_sums_commute(pair):
     one, other = pair
@@ -168,6 +177,7 @@ def test_relations_do_not_mix(one, other):
     assert one.to(one.relation) is one
 
 
+@examples(8)
 @given(every())
 def test_round_trip(account):
     text = json.dumps(account.to_dict(), allow_nan=False)
@@ -191,6 +201,7 @@ def test_frozen(account):
         account.unheard_of = 1
 
 
+@examples(8)
 @given(every(), st.sampled_from([0.0, 1e-9, 0.1]))
 def test_statement(account, delta):
     text = privacy_statement(account, delta)
@@ -199,6 +210,7 @@ def test_statement(account, delta):
     assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
+@examples(8)
 @given(every(), st.integers(2, 3))
 def test_groups(account, size):
     few = EPSILONS[[2, 8]]  # each value of a group of groups is a search
@@ -222,6 +234,7 @@ def test_groups(account, size):
     assert group.assumptions >= account.assumptions
 
 
+@examples(8)
 @given(
     st.one_of(
         st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive()),
@@ -238,6 +251,7 @@ def test_the_general_group_bound_is_never_below_the_mechanisms_own(account, size
         assert general.epsilon(delta) >= known.epsilon(delta) * (1 - 1e-9)
 
 
+@examples(8)
 @given(every(AddRemove()))
 def test_add_remove_to_replace_one(account):
     if account.relation == AddRemove():  # not a group's account
@@ -250,6 +264,7 @@ def test_add_remove_to_replace_one(account):
         assert (moved.delta(EPSILONS) >= account.delta(EPSILONS) * (1 - 1e-9)).all()
 
 
+@examples(8)
 @given(st.lists(accounts(AddRemove()), min_size=1, max_size=3))
 def test_parallel_parts_cost_what_the_worst_costs(parts):
     account = Parallel(parts=tuple(parts))
@@ -260,6 +275,7 @@ def test_parallel_parts_cost_what_the_worst_costs(parts):
     assert Assumption.FIXED_PARTS not in account.assumptions
 
 
+@examples(8)
 @given(st.lists(accounts(ReplaceOne(n=5)), min_size=1, max_size=3))
 def test_parallel_parts_under_replacement(parts):
     account = Parallel(parts=tuple(parts))

@@ -3,11 +3,12 @@ composed.
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.accounting import test_requirements
 from tests.accounting.strategies import RELATIONS, grouped, stated
+from tests.properties import examples
 
 
 def alone():
@@ -34,9 +35,10 @@ REQUIREMENTS = [
 ]
 
 
+@pytest.mark.hypothesis  # with random examples in the long lane
 @pytest.mark.parametrize("accounts", [alone, composed])
 @pytest.mark.parametrize("distribution", REQUIREMENTS)
 def test_stated_accounts_meet_the_requirements(distribution, accounts):
     body = getattr(test_requirements, distribution).hypothesis.inner_test
     deltas = [st.sampled_from(test_requirements.DELTAS)] * (body.__code__.co_argcount - 1)
-    settings(max_examples=25)(given(accounts(), *deltas)(body))()
+    examples(8)(given(accounts(), *deltas)(body))()

@@ -185,7 +185,8 @@ def test_what_cannot_be_sent_to_other_processes_is_named():
 
 
 INTERRUPTED = """
-import sys, threading
+import signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background of a shell ignores it
 import joblib
 import numpy as np
 from privsample.inference.chains import run_chains

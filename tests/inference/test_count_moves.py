@@ -171,8 +171,8 @@ def run(rng, move, state, *, size, first=0, second=1, collapsed, observed=SEEN[N
 
 
 STATE = (1, 3, 1)
-# What the code does, and the row of its matrix. The matrices of the two kinds of proposals tell how often 2,000 draws
-# (10,000 of all records of a pair) would let the wrong kind pass, by the noncentral chi-square distribution: below 1e-13.
+# What the code does, and the row of its matrix. By the matrices of both kinds of proposals, the wrong kind would pass
+# with a probability below 1e-13 (noncentral chi-square distribution): with 10,000 draws of all records of a pair.
 DRAWS, PAIR_DRAWS = 2_000, 10_000
 MOVES = {
     "one record": (moves.BLOCK, 0.1, 1, lambda c: block_row(STATE, 1, c)[0]),

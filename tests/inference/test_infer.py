@@ -90,19 +90,21 @@ def test_stated_and_conjugate_chains_agree(rng, alpha):
     """With one prior, in two forms; the mutant has another prior."""
     release = other(observed=np.array([10.0]))
     conjugate = ps.infer(release, draws=2000, tune=200, chains=1, rng=rng)["rate"][::4]
-    for prior, accepted in ((ps.Gamma(4, 4), True), (ps.Gamma(16, 4), False)):
-        stated = ps.infer(release, prior={"rate": prior}, draws=1200, tune=200, chains=1, rng=rng)["rate"][::8]
+    for prior, draws, accepted in ((ps.Gamma(4, 4), 800, True), (ps.Gamma(16, 4), 400, False)):
+        stated = ps.infer(release, prior={"rate": prior}, draws=draws, tune=100, chains=1, rng=rng)["rate"][::8]
         assert (stats.ks_2samp(conjugate, stated).pvalue > alpha) == accepted
 
 
 @pytest.mark.statistical
-def test_simulation_based_calibration(rng, alpha):
+@pytest.mark.parametrize(("count", "factor"), [(260, 0.3), pytest.param(700, 0.6, marks=pytest.mark.long)])
+def test_simulation_based_calibration(count, factor, rng, alpha):
     """Ranks of the parameter and of the size of the noise among draws are uniform, where records are clipped.
 
-    Talts and others 2018; the mutant believes in 0.6 times the noise.
+    Talts and others 2018. The mutant believes in `factor` times the noise. The mean rank of the size of the noise is
+    then wrong by 10.3 standard deviations (700 data sets and 0.6: 9.4), give or take 1, and the limit is 6.5.
     """
     model, n, noise = ps.NormalKnownVariance(0, 25, noise_variance=0.1, bounds=(-9, 8)), 6, ps.LaplaceNoise(scale=1.0)
-    for believed, count, accepted in ((noise, 600, True), (ps.LaplaceNoise(scale=0.6), 700, False)):
+    for believed, accepted in ((noise, True), (ps.LaplaceNoise(scale=factor), False)):
         ranks = []
         for mean in model.prior.sample(count, rng):
             total = model.statistic(model.simulate(mean, n, rng))

@@ -9,7 +9,8 @@ import pytest
 
 from privsample.inference.rank_tests import equal_tails, inverse_root, mahalanobis, rejected_ranks, simulations_needed
 
-R = 3
+# Simulated statistics of the enumeration. Three instead of two have 20 times as many orders of values and ties.
+each_count = pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
 
 
 def masses_of_noisy_counts(n=2, share=Fraction(1, 3), noise=(Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))):
@@ -31,41 +32,44 @@ def masses_of_noisy_pairs():
     return found
 
 
-def distribution_of_counts(test, masses, rejected, biased_ties=False):
-    """The exact distribution of `rank` over the observed statistic, R simulated ones, and the order of ties."""
+def distribution_of_counts(test, masses, rejected, count, biased_ties=False):
+    """The exact distribution of `rank` over the observed statistic, `count` simulated ones, and the order of ties."""
     found = Counter()
-    orders = list(itertools.permutations(range(R + 1)))
+    orders = list(itertools.permutations(range(count + 1)))
     if biased_ties:
         orders = [order for order in orders if order[-1] == 0]
-    for values in itertools.product(masses, repeat=R + 1):
+    for values in itertools.product(masses, repeat=count + 1):
         chance = np.prod([masses[value] for value in values])
         statistics = np.array(values, dtype=float)
         for order in orders:
-            ties = (np.array(order) + 0.5) / (R + 1)
+            ties = (np.array(order) + 0.5) / (count + 1)
             found[test(statistics[:-1], statistics[-1], ties, rejected).rank] += chance / len(orders)
     return found
 
 
-def test_the_rank_of_a_distance_is_uniform():
+@each_count
+def test_the_rank_of_a_distance_is_uniform(count):
     for masses in (masses_of_noisy_counts(), masses_of_noisy_pairs()):
-        found = distribution_of_counts(mahalanobis, masses, 1)
-        assert found == {k: Fraction(1, R + 1) for k in range(1, R + 2)}
+        found = distribution_of_counts(mahalanobis, masses, 1, count)
+        assert found == {k: Fraction(1, count + 1) for k in range(1, count + 2)}
 
 
 def test_equal_tails_have_their_level():
     """Each end is rejected with probability k / (R + 1), so twice the smaller rank is 2 or 4 half of the time each."""
-    found = distribution_of_counts(equal_tails, masses_of_noisy_counts(), 2)
+    found = distribution_of_counts(equal_tails, masses_of_noisy_counts(), 2, 3)
     assert found == {2: Fraction(1, 2), 4: Fraction(1, 2)}
 
 
-def test_ties_that_favour_the_observed_statistic_are_seen():
+@each_count
+def test_ties_that_favour_the_observed_statistic_are_seen(count):
     """A broken copy: the observed statistic loses all ties, and high ranks are too frequent."""
-    found = distribution_of_counts(mahalanobis, masses_of_noisy_counts(), 1, biased_ties=True)
-    assert found[R + 1] > Fraction(1, R + 1)
-    assert found[1] < Fraction(1, R + 1)
+    found = distribution_of_counts(mahalanobis, masses_of_noisy_counts(), 1, count, biased_ties=True)
+    assert found[count + 1] > Fraction(1, count + 1)
+    assert found[1] < Fraction(1, count + 1)
 
 
-def test_a_distance_that_leaves_the_observed_statistic_out_is_seen():
+@each_count
+def test_a_distance_that_leaves_the_observed_statistic_out_is_seen(count):
     """A broken copy: mean and covariance of the simulated statistics alone are not symmetric in all of them."""
 
     def alone(simulated, observed, ties, rejected):
@@ -74,8 +78,8 @@ def test_a_distance_that_leaves_the_observed_statistic_out_is_seen():
         beyond = (lengths > lengths[-1]) | ((lengths == lengths[-1]) & (ties >= ties[-1]))
         return mahalanobis(simulated, observed, ties, rejected)._replace(rank=int(beyond.sum()))
 
-    found = distribution_of_counts(alone, masses_of_noisy_counts(), 1)
-    assert abs(found[1] - Fraction(1, R + 1)) > Fraction(1, 50)
+    found = distribution_of_counts(alone, masses_of_noisy_counts(), 1, count)
+    assert abs(found[1] - Fraction(1, count + 1)) > Fraction(1, 50)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e-9, 1.0])

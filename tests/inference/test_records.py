@@ -48,17 +48,22 @@ def prior_rank(model, theta):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("case", "noise"),
-    [("exponential", LAPLACE), ("poisson", GAUSSIAN), ("normal", LAPLACE)],
+    ("case", "noise", "sweeps"),
+    [("exponential", LAPLACE, 4), ("poisson", GAUSSIAN, 3), ("normal", LAPLACE, 5)],
 )
-def test_sweeps_keep_the_joint_distribution(case, noise, rng, alpha):
-    """Parameters keep the prior, and release minus records stays noise; the mutant believes in 0.8 times the noise."""
+@pytest.mark.parametrize(("count", "factor"), [(1200, 0.7), pytest.param(6000, 0.8, marks=pytest.mark.long)])
+def test_sweeps_keep_the_joint_distribution(case, noise, sweeps, count, factor, rng, alpha):
+    """Parameters keep the prior, and release minus records stays noise.
+
+    The mutant believes in `factor` times the noise. The dispersion of the ranks of its noise is wrong by 9 to 13
+    standard deviations (1,200 data sets, factor 0.7; the limit is 6.3), and its own standard deviation is 0.9.
+    """
     kind, model = CASES[case]
-    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.8 * noise.scale_parameter))
+    narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, factor * noise.scale_parameter))
     for believed, accepted in ((noise, True), (narrow, False)):
         thetas, noises = [], []
         for chain, observed in replicas(
-            kind, from_prior(model), 4000, rng, n=20, model=model, noise=noise, believed=believed, sweeps=3
+            kind, from_prior(model), count, rng, n=20, model=model, noise=noise, believed=believed, sweeps=sweeps
         ):
             thetas.append(chain.theta)
             noises.append((observed - chain.contributions.sum(axis=0))[0, 0])
@@ -112,24 +117,28 @@ def test_coordinates_are_inverse_to_each_other(case):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("case", "noise", "observed"),
+    ("case", "noise", "observed", "draws"),
     [
-        ("exponential", ps.LaplaceNoise(scale=3.0), [8.0]),
-        ("exponential", ps.GaussianNoise(noise_std=3.0), [12.0, 13.5]),
-        ("poisson", ps.DiscreteLaplaceNoise(scale=3.0), [33.0]),
-        ("poisson", ps.DiscreteGaussianNoise(noise_std=3.0), [20.0]),
-        ("normal", ps.LaplaceNoise(scale=3.0), [17.0, 16.0]),
+        ("exponential", ps.LaplaceNoise(scale=3.0), [8.0], 3_500),
+        ("exponential", ps.GaussianNoise(noise_std=3.0), [12.0, 13.5], 3_500),
+        pytest.param("poisson", ps.DiscreteLaplaceNoise(scale=3.0), [33.0], 15_000, marks=pytest.mark.long),
+        ("poisson", ps.DiscreteGaussianNoise(noise_std=3.0), [20.0], 12_000),
+        ("normal", ps.LaplaceNoise(scale=3.0), [17.0, 16.0], 12_000),
     ],
 )
-def test_the_posterior_is_the_exact_one(case, noise, observed, rng, alpha):
-    """Where most records are clipped; the mutant believes in 0.3 times the noise."""
+def test_the_posterior_is_the_exact_one(case, noise, observed, draws, rng, alpha):
+    """Where most records are clipped; the mutant believes in 0.3 times the noise.
+
+    Its distribution function is wrong by 0.21, 0.32, 0.10, 0.11 and 0.11: by at least 5.2 over the root of the number
+    of independent draws, give or take 0.5, and the limit is 3.3. The long lane has the noise that makes least of it.
+    """
     kind, model = CASES[case]
     copies, n = np.array(observed), 20
     exact = model.noise_aware(n, noise, copies).distribution
     narrow = type(noise)(**dict.fromkeys(noise.__dataclass_fields__, 0.3 * noise.scale_parameter))
     for believed, accepted in ((noise, True), (narrow, False)):
         observation = Observation(model=model, n=n, noise=believed, observed=copies)
-        trace = run_chains(partial(kind, observation), draws=15_000, tune=300, chains=1, rng=rng)
+        trace = run_chains(partial(kind, observation), draws=draws, tune=300, chains=1, rng=rng)
         drawn = trace.draws[model.parameter][::5]  # as good as independent
         assert (stats.kstest(drawn, exact.below).pvalue > alpha) == accepted
 

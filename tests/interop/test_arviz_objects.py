@@ -108,12 +108,3 @@ def test_summary_and_plots_raise_no_warning(az, make, caplog):
     assert np.isfinite(table["r_hat"].astype(float)).all()
     if make is release:
         assert list(table.index) == [f"theta[{name}]" for name in NAMES]
-
-
-def test_draws_by_mcmc_carry_the_statistics_of_the_sampler():
-    statistics, _ = posterior_draws(8)
-    draws = statistics.mcmc(30, tune=30, chains=2, rng=np.random.default_rng(4))
-    tree = draws.to_arviz()
-    assert sizes(tree) == (2, 30)
-    assert tree.sample_stats["diverging"].shape == (2, 30)
-    assert np.array_equal(tree.observed_data["noisy_statistic"].values, statistics.observed)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from privsample import BetaBernoulli, LogisticPosterior, NoisyStatistics, PrivateStatistics
 from privsample.interop import pymc, pymc_fits, pymc_sampling
+from tests.lanes import LONG
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,9 @@ def run(request):
     """One run for all tests, as on a machine without a C compiler: rows, states (chains, states, 1), diagnostics."""
     import pytensor
 
-    seed = secrets.randbits(64) if request.config.getoption("--fresh-seeds") else 4
+    seed = request.config.getoption("--seed")
+    if seed is None:
+        seed = secrets.randbits(64) if request.config.getoption("--lane") == LONG else 4
     print(f"seed of the chains: {seed}")
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-1, 2, (25, 1))

@@ -2,6 +2,11 @@
 
 The noise has three times the standard deviation of the statistic, so that a likelihood with 0.8 of
 its scale is too narrow. A quarter of the records clips where a model has bounds.
+
+The lane `test` calibrates a count and counts of categories, with a broken copy that halves the scale of the noise: its
+p-values were at most 3e-16 and 3e-20 under four seeds, and the level of a test is near 2e-9. The long lane calibrates
+all nine models with many more simulations, which show noise that is 20 % too narrow. The densities themselves are
+compared with enumeration and with integrals, model by model, in the other files of this folder.
 """
 
 import pytest
@@ -34,21 +39,52 @@ SETTINGS = {  # records and scale of the noise
     "normal, unknown variance": (1000, 58),
     "linear regression": (1000, 36),
 }
+SMALL = {"binary": 600, "three categories": 300}
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name.replace(" ", "-"))
-def test_ranks_of_true_parameters_are_uniform_and_are_not_if_the_noise_is_wrong(case, rng, alpha):
+def cell(name, simulations, rng, *, noise_factors):
+    """The p-values of a calibration, one for each factor of the scale of the noise in the likelihood."""
+    case = next(case for case in MODELS if case.name == name)
     if case.noise == "laplace":  # its density of sums takes ten times as long
         case = case._replace(noise="gaussian")
     model = case.model(case.shares()[-1])
-    n, scale = SETTINGS[case.name]
+    n, scale = SETTINGS[name]
     mechanism = NoisyStatistics(model=model, n=n, noise=case.noise, scale=scale)
-    simulations = simulate(case, mechanism, SIMULATIONS[case.name], rng)
+    made = simulate(case, mechanism, simulations, rng)
+    for factor in noise_factors:
+        ranks = likelihood_ranks(case, mechanism, made, rng, steps=STEPS, noise_factor=factor)
+        yield cell_p_value(case, ranks, made.released)
 
-    def uniformity(noise_factor: float) -> float:
-        ranks = likelihood_ranks(case, mechanism, simulations, rng, steps=STEPS, noise_factor=noise_factor)
-        return cell_p_value(case, ranks, simulations.released)
 
-    assert uniformity(1.0) > alpha
-    assert uniformity(0.8) < alpha
+@pytest.fixture
+def without_numba(monkeypatch):
+    """Compile for Python: so few simulations take less time than Numba takes to compile."""
+    import pytensor
+
+    from privsample.interop import pymc_batches
+
+    function = pytensor.function
+    monkeypatch.setattr(
+        pytensor, "function", lambda *given, **named: function(*given, **{**named, "mode": "FAST_COMPILE"})
+    )
+    pymc_batches._compiled.cache_clear()
+    yield
+    pymc_batches._compiled.cache_clear()
+
+
+@pytest.mark.statistical
+@pytest.mark.usefixtures("without_numba")
+@pytest.mark.parametrize("name", SMALL)
+def test_ranks_are_uniform_and_are_not_if_the_noise_is_half(name, rng, alpha):
+    right, broken = cell(name, SMALL[name], rng, noise_factors=(1.0, 0.5))
+    assert right > alpha
+    assert broken < alpha
+
+
+@pytest.mark.long
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", [case.name for case in MODELS], ids=lambda name: name.replace(" ", "-"))
+def test_ranks_of_true_parameters_are_uniform_and_are_not_if_the_noise_is_wrong(name, rng, alpha):
+    right, broken = cell(name, SIMULATIONS[name], rng, noise_factors=(1.0, 0.8))
+    assert right > alpha
+    assert broken < alpha

@@ -18,8 +18,10 @@ from privsample import (
     GaussianNoise,
     LaplaceNoise,
     LinearRegression,
+    NoisyStatistics,
     NormalKnownVariance,
     NormalUnknownVariance,
+    PrivateStatistics,
 )
 from privsample.interop import pymc, pymc_sampling
 
@@ -298,3 +300,13 @@ def test_the_method_says_how(run):
     assert drawn["theta"].shape == (4000,)
     assert method.startswith("exact: the hidden count is summed out, over a window that loses at most 1e-12; NUTS of ")
     assert "divergences 0" in method
+
+
+def test_draws_by_mcmc_carry_the_statistics_of_the_sampler(run):
+    """Of the same structure as `run`, so that nothing is compiled."""
+    mechanism = NoisyStatistics(model=BetaBernoulli(alpha=1, beta=1), n=20, scale=2.0)
+    statistics = PrivateStatistics(release=mechanism.release([1] * 10 + [0] * 10, rng=np.random.default_rng(2)))
+    tree = statistics.mcmc(30, tune=30, chains=2, rng=np.random.default_rng(4)).to_arviz()
+    assert tree.posterior["theta"].shape == (2, 30)
+    assert tree.sample_stats["diverging"].shape == (2, 30)
+    assert np.array_equal(tree.observed_data["noisy_statistic"].values, statistics.observed)

@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import privsample as ps
+from privsample.interop import pymc_fits
 from privsample.interop.pymc import noisy_observation
 from privsample.pymc import NoisyCount, NoisyMultinomial, NoisySum, likelihood
 
@@ -119,7 +120,38 @@ def test_what_does_not_fit_is_refused():
         ps.PrivateStatistics(release=times).mcmc(10, tune=10, chains=1)
 
 
+def test_mcmc_samples_the_posterior_of_the_release(monkeypatch):
+    """What is sampled, against enumeration: the posterior of the share, up to a factor, at a fixed mean of records."""
+    sampled = []
+
+    def stopped(model, **options):
+        sampled.append((model, options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pymc_fits, "run", stopped)
+    release = made(ps.BetaBernoulli(2, 3))
+    with pytest.raises(KeyboardInterrupt):
+        ps.PrivateStatistics(release=release).mcmc(8, tune=6, chains=2, rng=np.random.default_rng(1))
+    ((model, options),) = sampled
+    assert (options["draws"], options["tune"], options["chains"]) == (8, 6, 2)
+    compute = model.compile_logp(jacobian=False, mode=MODE)
+    start, counts, noise = model.initial_point(), np.arange(200), release.mechanism.distribution
+    mean = model.replace_rvs_by_values([model["released_records"]])
+    records = pytensor.function(model.value_vars, mean, mode=MODE, on_unused_input="ignore")(**start)[0]
+    found, due = [], []
+    for share in (0.2, 0.6):
+        found.append(float(compute(start | {"theta_logodds__": special.logit(share)})))
+        masses = (
+            special.logsumexp(stats.poisson.logpmf(counts, float(records) * own) + noise.log_mass(seen - counts))
+            for seen, own in zip(release["statistic"][0], (1 - share, share), strict=True)
+        )
+        due.append(stats.beta.logpdf(share, 2, 3) + sum(masses))
+    assert np.diff(found) == pytest.approx(np.diff(due), rel=1e-6)
+
+
+@pytest.mark.long
 def test_chains_agree_with_the_exact_posterior(rng):
+    """NUTS on the posterior above; Numba compiles its model."""
     found = ps.PrivateStatistics(release=made(BERNOULLI))
     drawn = found.mcmc(500, tune=500, chains=2, rng=rng)["theta"]
     exact = found.noise_aware()

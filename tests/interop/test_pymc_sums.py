@@ -238,7 +238,9 @@ def test_draws_that_need_too_much_memory_are_refused(monkeypatch):
         pm.draw(variable, mode=PYTHON)
 
 
+@pytest.mark.long
 def test_nutpie_samples_a_hierarchy_of_sums():
+    """Numba compiles a density of sums and its gradient, which the tests above compute in Python."""
     nutpie = importlib.import_module("nutpie")
     with pm.Model() as model:
         mean = pm.Normal("mean", 0, 2)

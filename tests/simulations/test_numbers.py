@@ -1,6 +1,8 @@
 """Every number that a page, a figure or the demo shows, against the library: never below, and close."""
 
 import re
+from copy import deepcopy
+from functools import partial
 from html import unescape
 
 import numpy as np
@@ -196,6 +198,10 @@ def test_the_posterior_given_a_noisy_count_is_wider_than_the_true_posterior():
     assert 0 < edge.mean < 0.1
 
 
+def half_delta(account, epsilon):
+    return float(account.delta(epsilon)) / 2
+
+
 def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
     _, releases = drawn
     found = demo.trials(releases, 2_000)
@@ -207,6 +213,11 @@ def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
         assert trial.verdict.claims == pytest.approx(one.delta(points))
         assert trial.control.claims == pytest.approx(one.delta(points) / 2)
         assert trial.verdict.level == trial.control.level == 1e-6
+    for release, rng, trial in zip(releases, np.random.default_rng(2017).spawn(5), found, strict=True):
+        assert trial.verdict == ps.audit(release.mechanism, samples=2_000, rng=deepcopy(rng))
+        half = partial(half_delta, one_draw(release.mechanism).accountant)
+        points = trial.verdict.epsilons
+        assert trial.control == ps.audit(release.mechanism, claim=half, epsilons=points, samples=2_000, rng=rng)
     lines = [line for line in demo._summary(demo.Path("a b"), releases, found) if "  epsilon " in line]
     for line, release, trial in zip(lines, releases, found, strict=True):
         near_above(line.split("  epsilon ")[1].split()[0], float(release.account.epsilon(DELTA)))

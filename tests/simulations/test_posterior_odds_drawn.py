@@ -7,6 +7,7 @@ from scipy import stats
 import privsample as ps
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.draws import draw_both_outputs
+from tests.simulations.floats import in_floats
 
 TAIL, DRAWS = 0.05, 20_000
 KNOWN = (
@@ -30,7 +31,7 @@ def exceeded(case, bound, rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_odds_after_a_release_exceed_the_bound_no_more_often_than_stated(name, rng, alpha):
-    mechanism = catalogue()[name].mechanism
+    mechanism = in_floats(catalogue()[name].mechanism)
     bound = float(mechanism.accountant.posterior_odds(tail_probability=TAIL))
     certain = float(mechanism.accountant.posterior_odds())
     most = stats.binom.isf(alpha / 20, DRAWS, TAIL)

@@ -274,9 +274,9 @@ class DiffusedPosterior(PosteriorMechanism):
         }
         heavy = [(name, cls(model=model, n=1, data_weight=0.5)) for name, model in models.items()]
         return (
-            Example.with_wrong_fields("beta-posterior", sharp, data_weight=0.55, bug=bug, samples=150_000),
+            Example.with_wrong_fields("beta-posterior", sharp, data_weight=0.55, bug=bug, samples=100_000),
             *(
-                Example.with_wrong_fields(name, example, data_weight=0.7, bug=TOO_MUCH_WEIGHT)
+                Example.with_wrong_fields(name, example, data_weight=0.7, bug=TOO_MUCH_WEIGHT, samples=10_000)
                 for name, example in heavy
             ),
         )
@@ -355,8 +355,10 @@ class ConcentratedPosterior(PosteriorMechanism):
         exponential = cls(model=GammaExponential.example(), n=20, prior_weight=2)
         bug = "the prior counts less than stated"
         return (
-            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_weight=1.0, bug=bug),
-            Example.with_wrong_fields("exponential-posterior", exponential, prior_weight=1.0, bug=TOO_MUCH_WEIGHT),
+            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_weight=1.0, bug=bug, samples=5_000),
+            Example.with_wrong_fields(
+                "exponential-posterior", exponential, prior_weight=1.0, bug=TOO_MUCH_WEIGHT, samples=1_000
+            ),
         )
 
     @property
@@ -464,7 +466,7 @@ class BetaQuery(PosteriorMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """A mutant in which a record counts more than stated."""
         example = cls(alpha=2, beta=3, bounds=(5, 30), n=1, data_weight=0.5)
-        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=TOO_MUCH_WEIGHT),)
+        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=TOO_MUCH_WEIGHT, samples=15_000),)
 
     @property
     def _weights(self) -> tuple[float, float]:

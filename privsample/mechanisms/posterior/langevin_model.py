@@ -254,7 +254,7 @@ class LangevinModel(Mechanism):
         batch = replace(full, relation=AddRemove(), batch_probability=0.3)
         unclipped, whole = "the gradients are not clipped", "it reads all records in each step"
         return (
-            Example.with_wrong_fields("langevin-model", full, clip=1e9, bug=unclipped),
+            Example.with_wrong_fields("langevin-model", full, clip=1e9, bug=unclipped, samples=2_000),
             Example.with_wrong_fields("langevin-model-batches", batch, batch_probability=None, clip=1 / 0.3, bug=whole),
         )
 

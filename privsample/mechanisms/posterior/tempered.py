@@ -156,7 +156,11 @@ class TemperedPosterior(ExactDraws):
     def examples(cls) -> tuple[Example, ...]:
         """A mutant with a lower temperature than stated."""
         example = cls(model=BetaBernoulli(alpha=2, beta=3), n=2, temperature=2.0, truncation=0.1)
-        return (Example.with_wrong_fields("tempered-posterior", example, temperature=1.0, bug="a third too cold"),)
+        return (
+            Example.with_wrong_fields(
+                "tempered-posterior", example, temperature=1.0, bug="a third too cold", samples=6_000
+            ),
+        )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Pairs with a known density for a single number; for several numbers the audit learns a score."""

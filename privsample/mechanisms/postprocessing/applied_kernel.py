@@ -104,7 +104,11 @@ class AppliedKernel(PostProcessing):
         broken = UniformReset(keep=0.9, low=0, high=2)
         return (
             Example.with_wrong_fields(
-                "applied-kernel", example, kernel=broken, bug="it keeps the release more often than stated"
+                "applied-kernel",
+                example,
+                kernel=broken,
+                bug="it keeps the release more often than stated",
+                samples=2_000,
             ),
         )
 

@@ -147,7 +147,7 @@ class NoisyContraction(PostProcessing):
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
         quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)
         bug = "its first noise is smaller than stated"
-        return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug),)
+        return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug, samples=50_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The worst neighbours of the Gaussian mechanism at the start of the chain."""

@@ -92,7 +92,9 @@ class DiffusedStatistic(DiffusionMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """An example, and a mutant that stops the diffusion too early."""
         example = cls(diffusion=OrnsteinUhlenbeckDiffusion(theta=1, rho=1), sensitivity=1, time=0.5)
-        return (Example.with_wrong_fields("diffused-statistic", example, time=0.25, bug="stopped too early"),)
+        return (
+            Example.with_wrong_fields("diffused-statistic", example, time=0.25, bug="stopped too early", samples=5_000),
+        )
 
     @property
     def distribution(self) -> Diffusion:

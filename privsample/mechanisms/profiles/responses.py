@@ -356,7 +356,7 @@ class SmoothCategorical(ProfileMechanism):
                 mechanism=example,
                 mutant=mutant,
                 bug="solved at 1.1 epsilon",
-                samples=100_000,
+                samples=200_000,
             ),
             Example(name="weighted-categorical", mechanism=weighted, mutant=other, bug="solved at 1.5 epsilon"),
         )

@@ -156,7 +156,7 @@ class RepeatedSelection(Wrapper):
         repetitions = TruncatedNegativeBinomial.geometric(mean=4)
         mutant, bug = SelectionWithCount(base=base, repetitions=repetitions), "it reveals the number of runs"
         name, example = "repeated-selection", cls(base=base, repetitions=repetitions)
-        return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=9_000),)
+        return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=5_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the scores that attain most."""
@@ -279,7 +279,7 @@ class ConditionalSelection(Wrapper):
                 cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5, stop=stop),
                 base=quiet,
                 bug=bug,
-                samples=5_000,
+                samples=5_000 if stop == "before" else 2_500,
             )
             for name, stop in named.items()
         )

@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from privsample._checks import FloatArray, flag, function, generator, number, one_of, positive_integer, real_array
+from privsample._optional import require
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
@@ -167,7 +168,7 @@ def audit(
     OSError
         If the file `state` cannot be read or written.
     ImportError
-        If a progress bar is wanted and rich is not installed.
+        If the extra `audit` is not installed, or a progress bar is wanted and rich is not installed.
 
     Notes
     -----
@@ -187,6 +188,8 @@ def audit(
     """
     if not one_of(view, _VIEWS):
         raise ValueError(f"view must be {' or '.join(map(repr, _VIEWS))}, got {view!r}")
+    for package in ("joblib", "sklearn", "threadpoolctl"):
+        require(package, "audit", "an audit")
     path = _sequential_arguments(view, flag(sequential=sequential), state, progress)
     source = np.random.default_rng() if rng is None else generator(rng)
     count, size = positive_integer(samples=samples), positive_integer(group=group)

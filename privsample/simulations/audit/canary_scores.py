@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, number
-from privsample._optional import require
 from privsample._progress import progress_bar
 from privsample.simulations.audit.canaries import CanarySet
 
@@ -23,7 +22,6 @@ def score_canaries(score: CanaryScore, result: Any, canaries: CanarySet, *, prog
 
     Raises RuntimeError if a score raises, TypeError if it is no number or cannot be sent to other processes.
     """
-    require("joblib", "audit", "an audit in one run")
     from joblib import Parallel, delayed
 
     starts = range(0, len(canaries), _BLOCK)

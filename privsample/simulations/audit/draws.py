@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from privsample._checks import FloatArray, check_memory
-from privsample._optional import require
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw, release_row
@@ -70,7 +69,6 @@ def draw_pairs(
 
 def _run_blocks(work: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
     """Run `_block` on each tuple of arguments through joblib. Raises: TypeError, if joblib cannot send the function."""
-    require("joblib", "audit", "an audit")
     from joblib import Parallel, delayed
 
     try:

@@ -116,6 +116,7 @@ def audit_one_run(
     checked_counts(len(members), guesses, level)
     if score is not None:
         function("result", "canary", score=score)
+        require("joblib", "audit", "an audit in one run")
     elif members.targets is None:
         raise TypeError("score must be given for canaries without targets: a function of (result, canary)")
     if members.targets is None and hasattr(train, "fit"):

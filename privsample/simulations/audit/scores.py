@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._optional import require
 
 Score = Callable[[FloatArray], FloatArray]
 
@@ -39,8 +38,6 @@ def learn_scores(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
     The estimates map such arrays to shape (draws,): a logistic regression on coordinates, absolute values and squares,
     and boosted trees.
     """
-    for package in ("sklearn", "threadpoolctl"):
-        require(package, "audit", "an audit")
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

@@ -7,7 +7,6 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from privsample._optional import require
 from privsample._serial import encode
 from privsample.errors import NotRegistered
 from privsample.simulations.audit.task import AuditTask
@@ -73,7 +72,6 @@ def _constant(item: Any) -> str:
 
 def _datasets(builders: tuple[Any, Any]) -> str:
     """Return a digest of both datasets; of their types, if they cannot be pickled."""
-    require("joblib", "audit", "a sequential audit")
     from joblib import hash as content_hash
 
     found = [build() for build in builders]

@@ -164,8 +164,8 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
         "privacy curve: VIOLATED. CONSISTENT means that no interval does, which does not prove the claim."
     )
     caught = (
-        "As a control, half of each claimed curve (grey) was tested too. This claim is false, and a test with enough "
-        "power refutes it."
+        "As a control, half of each claimed curve (grey) was tested too, on the same draws. This claim is false, and a "
+        "test with enough power refutes it."
     )
     full = Part(heading="Two verdicts in full", bullets=(found[0].verdict.statement, control.statement), folded=True)
     return Section(title="Audits", lead=(lead, caught), pictures=tuple(pictures), parts=(full,), anchor="audits")

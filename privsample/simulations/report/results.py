@@ -30,13 +30,13 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sentence", self.describe(self.columns).sentence)
 
-    def make(self, name: str, size: tuple[float, float]) -> "Made":
+    def make(self, name: str, size: tuple[float, float], *, dpi: int = 200) -> "Made":
         """Plot the figure, of this size in inches, and encode it and the table. Raises: ImportError."""
         image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
             figure = figure_class(figsize=size, layout="constrained")
             self.plot(figure)
-            figure.savefig(image, format="png", dpi=200)
+            figure.savefig(image, format="png", dpi=dpi)
         image = _lighter(image)
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)

@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 from contextlib import suppress
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -28,7 +29,7 @@ from privsample.accounting.ledger.log import PLAIN_SCHEMA, SCHEMA
 from privsample.accounting.ledger.odometer import odometer_rule
 from privsample.errors import BudgetExceeded, RelationMismatch
 from tests.accounting.ledger.shared import TOY, pure, unchanged
-from tests.accounting.ledger.test_processes import SPAWN
+from tests.accounting.ledger.test_processes import PROCESSES
 
 mpl.use("Agg")
 BUDGET = DP(1, 1e-6)
@@ -52,7 +53,7 @@ def test_a_ledger_comes_back_with_its_family(budget, family, path, made):
     assert (again.family, again.rule, again.budget) == (family, ledger.rule, budget)
     assert again.history() == ledger.history()
     assert (again.spent(), again.remaining()) == (ledger.spent(), ledger.remaining())
-    assert again.remaining_releases(pure(0.01)) == ledger.remaining_releases(pure(0.01)) > 0
+    assert again.remaining_releases(pure(0.05)) == ledger.remaining_releases(pure(0.05)) > 0
     assert again.export() == ledger.export()
     assert again.export()["rule"] == ledger.rule
     assert schema(path) == SCHEMA  # versions that do not know the rule refuse the file
@@ -155,6 +156,12 @@ def test_a_share_of_a_gaussian_ledger_is_a_closed_form(made):
         ledger.release(mechanism, 0.0)
 
 
+@cache
+def committed():
+    """The epsilon of what the next test spends and reserves, which is the same for each budget."""
+    return (2 * pure(0.02) + 3 * LaplaceAccountant(sensitivity=1, scale=50)).epsilon(1e-5)
+
+
 @pytest.mark.parametrize(
     ("budget", "family"), [*FAMILIES, (BUDGET, None), (ZCDP(0.1), None), (RDP(8, 1.0), None), (DP(1), None)]
 )
@@ -162,12 +169,11 @@ def test_the_odometer_covers_everything_that_is_committed(budget, family, made):
     """Never below the composition of the same accounts, which were fixed in advance here, reserved draws included."""
     ledger = made(budget, family=family)
     assert ledger.spent(1e-6) == ledger.spent(1e-3) == 0.0
-    one = pure(0.02)
-    ledger.spend(one, times=2)
+    ledger.spend(pure(0.02), times=2)
     first = ledger.spent(1e-5)
     ledger.reserve([(LaplaceMechanism(sensitivity=1, scale=50), 3)])
     assert first < ledger.spent(1e-5)
-    assert ledger.spent(1e-5) >= (2 * one + 3 * LaplaceAccountant(sensitivity=1, scale=50)).epsilon(1e-5)
+    assert ledger.spent(1e-5) >= committed()
     assert ledger.spent(1e-6) >= ledger.spent(1e-4)
     assert odometer_rule(ledger._state.filter)
     for delta in (0.0, -1.0, 1.0, math.nan, "a", True, np.ones(2)):
@@ -232,8 +238,8 @@ def race(path, gate, won):
 
 
 def test_two_processes_at_once_never_exceed_the_budget(path):
-    gate, won = SPAWN.Barrier(2), SPAWN.Queue()
-    workers = [SPAWN.Process(target=race, args=(path, gate, won)) for _ in range(2)]
+    gate, won = PROCESSES.Barrier(2), PROCESSES.Queue()
+    workers = [PROCESSES.Process(target=race, args=(path, gate, won)) for _ in range(2)]
     for worker in workers:
         worker.start()
     total = sum(won.get(timeout=120) for _ in workers)
