@@ -66,6 +66,10 @@ coverage: environment ## which lines of the whole package the test suite runs (t
 test-generations: environment ## the tests of the other generation of PyMC and ArviZ, if an interpreter is found
 	@.venv/bin/python tools/generations.py
 
+.PHONY: mutants
+mutants: environment ## sixty mutants of accounts and mechanisms, each of which a test must kill (half an hour)
+	.venv/bin/python tools/mutants.py run
+
 .PHONY: minimal-install
 minimal-install: ## a wheel with the required packages alone, on each Python 3.11 to 3.14 that is found, and its size
 	@$(PYTHON) tools/minimal_install.py

@@ -270,6 +270,15 @@ def test_ten_epochs_of_gaussian_steps() -> None:
     assert pair.discretize(np.array([0.0, 1.0, beyond]))[1] == pair.log_delta(np.array([beyond]))[0]
 
 
+def test_no_lattice_covers_more_than_its_step_and_window_suit() -> None:
+    """At most 0.6 nats and a ratio of 1.8 where one large ratio makes the mean large, otherwise 2.4 nats."""
+    removal, addition = allocation_pairs(LaplacePair(shift=3.0), LaplacePair(shift=3.0).reverse(), 6)
+    ends = np.array(removal._ends)
+    assert np.diff(ends, prepend=0.0)[0] == pytest.approx(0.6)
+    assert (ends[1:] <= 1.8 * ends[:-1] * (1 + 1e-12)).all()
+    assert np.diff(addition._ends, prepend=0.0).max() <= 2.4
+
+
 def test_directions_share_lattices_only_if_they_are_reverses() -> None:
     base = GaussianPair(mu=1.0)
     removal, addition = allocation_pairs(base, base, 4)
