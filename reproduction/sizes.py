@@ -66,6 +66,7 @@ _PARAMETERS: Settings = (
     (bernoulli, "REPEATED", ((1, 3), (1, 2))),
     (bernoulli, "SEARCHED", (1.0,)),
     (bernoulli, "EPSILONS", np.geomspace(1e-3, 100, 5)),
+    (bernoulli, "NEAR", 3),
 )
 _SELECTION: Settings = (
     (selection_data, "MEANS", np.array([2.0, 10.0, 100.0, 1000.0])),
