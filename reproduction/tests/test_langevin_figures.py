@@ -103,8 +103,8 @@ def _losses(name, t, y):
 def test_small_steps_reach_the_posterior(name, likelihood, targets):
     """Mean and deviation by quadrature, against the density e^-U; a step size that is too large is told apart.
 
-    The noise of a step has a standard deviation of 0.089 or more, 2.2 spacings of the grid: the trapezoidal rule errs by
-    about exp(-2 (2.2 pi)^2), less than 1e-40 of a normal density.
+    The noise of a step has a standard deviation of 0.089 or more, 2.2 spacings of the grid: the trapezoidal rule errs
+    by about exp(-2 (2.2 pi)^2), less than 1e-40 of a normal density.
     """
     mechanism = ps.LangevinPosterior(
         likelihood=likelihood, features=1, norm=0.8, relation=ps.ReplaceOne(3), data_weight=0.9, steps=1
