@@ -36,6 +36,7 @@ from reproduction import (
     posterior_convergence,
     posterior_entropy,
     posterior_held_out,
+    posterior_levels,
     profiles,
     public_steps,
     regression,
@@ -65,6 +66,7 @@ _PARAMETERS: Settings = (
     (bernoulli, "REPEATED", ((1, 3), (1, 2))),
     (bernoulli, "SEARCHED", (1.0,)),
     (bernoulli, "EPSILONS", np.geomspace(1e-3, 100, 5)),
+    (bernoulli, "NEAR", 3),
 )
 _SELECTION: Settings = (
     (selection_data, "MEANS", np.array([2.0, 10.0, 100.0, 1000.0])),
@@ -75,6 +77,7 @@ _CHAIN: Settings = ((gibbs, "SWEEPS", 20), (gibbs, "flights", _some_flights))
 _UTILITY: Settings = tuple(
     (module, "EPSILONS", np.array([1e-3, 0.1, 10.0])) for module in (posterior_entropy, posterior_held_out)
 )
+_LEVELS: Settings = ((posterior_levels, "POINTS", 12),)
 _PROFILES: Settings = ((profiles, "EPSILONS", np.array([0.05, 0.2, 1.0, 3.0])),)
 _DIFFUSION: Settings = ((diffusion, "RUNS", 20),)
 _MIXING: Settings = ((mixing, "STEPS", np.array([1.0, 9.0])),)
@@ -114,8 +117,8 @@ SMALL: Mapping[str, Settings] = {
         (gibbs_regions, "SWEEPS", 6),
     ),
     "geumlek-4.7": (*_CHAIN, (gibbs, "TEMPERED_SWEEPS", 4), (gibbs, "RELEASES", 2)),
-    "geumlek-5.1": WHOLE,
-    "geumlek-5.2": WHOLE,
+    "geumlek-5.1": _LEVELS,
+    "geumlek-5.2": _LEVELS,
     **dict.fromkeys((f"geumlek-5.{k}" for k in range(3, 9)), _UTILITY),
     "geumlek-6.1": ((mixing_conditions, "KERNELS", 3),),
     "geumlek-7.1": WHOLE,
