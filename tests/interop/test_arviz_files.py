@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from privsample.interop import arviz as interop
 from privsample.interop.arviz import arviz_generation, read_netcdf, to_arviz, write_netcdf
 
+pytestmark = pytest.mark.generations
+
 DATA = Path(__file__).parent / "data"
 HARD = [0.0, -0.0, 1.0, 5e-324, 2.2e-308, 1 - 2**-53, 1 + 2**-52, np.nan, np.inf, -np.inf]
 STORED_DRAWS = {

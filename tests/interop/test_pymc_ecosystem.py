@@ -10,8 +10,9 @@ import pytest
 import privsample as ps
 
 pm = pytest.importorskip("pymc")
+pytensor = pytest.importorskip("pytensor")
 NOISE = ps.LaplaceNoise(scale=3.0)
-pytestmark = pytest.mark.filterwarnings("ignore::Warning")  # the packages' own
+pytestmark = [pytest.mark.generations, pytest.mark.filterwarnings("ignore::Warning")]  # the packages' own warnings
 
 
 @pytest.fixture
@@ -25,23 +26,26 @@ def survey():
 
 
 def test_simulation_based_calibration_by_simuk(survey):
+    """Every simulation compiles its model anew, hence for Python."""
     simuk = pytest.importorskip("simuk")
-    pytest.importorskip("nutpie")
-    options = {"draws": 25, "tune": 100, "chains": 1, "nuts_sampler": "nutpie"}
-    run = simuk.SBC(survey, num_simulations=4, sample_kwargs=options, seed=1)
-    run.run_simulations()
+    options = {"draws": 25, "tune": 25, "chains": 1, "cores": 1, "nuts_sampler": "pymc"}
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        run = simuk.SBC(survey, num_simulations=2, sample_kwargs=options, seed=1)
+        run.run_simulations()
     ranks = run.simulations["prior_sbc"]["share"].values
-    assert ranks.size == 4
+    assert ranks.size == 2
     assert ((ranks >= 0) & (ranks <= 25)).all()
 
 
 def test_prior_predictive_elicitation_by_preliz(survey):
     """PreliZ fits the prior to a stated distribution of the noisy count, through its log density."""
     preliz = pytest.importorskip("preliz")
-    fitted = preliz.ppe(survey, preliz.Normal(30, 8))
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        fitted = preliz.ppe(survey, preliz.Normal(30, 8))
     assert "Beta" in fitted
 
 
+@pytest.mark.long  # Numba compiles it, in half a minute
 def test_a_family_of_bambi():
     """A logistic regression of noisy counts, with predictions."""
     bambi, pandas = pytest.importorskip("bambi"), pytest.importorskip("pandas")
