@@ -13,12 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import privsample as ps
 from privsample import verify
 from tests.certified import LAPLACE, document, proved
+from tests.properties import examples
 
 mpmath = pytest.importorskip("mpmath")
 CHECKER = Path(verify.__file__)
@@ -207,7 +208,7 @@ def test_finite_pairs_and_their_compositions_by_enumeration(epsilon):
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_compositions_are_never_below_enumeration(data):
     """Two finite pairs, a coarse or fine grid, tails that are cut: the checker's delta is at least the truth."""
     masses = st.lists(st.integers(1, 20), min_size=3, max_size=3)
@@ -348,7 +349,7 @@ def test_the_masses_of_integer_noise_add_up_to_one_with_infinite_losses():
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nested_pairs_equal_exact_sums_in_both_orders(data):
     """Trees of mixtures, Poisson samples and reversals: P and Q are listed as fractions, and summed."""
     pair, p, q = data.draw(nested_pairs())

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privsample import verify
 from tests.certified import LAPLACE, document, finite, proved
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def refused_or_proved(text):
 
 
 @given(at=st.integers(0, len(LAPLACE) - 1), end=st.integers(0, 40), put=st.text(max_size=6))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_altered_text_is_refused_or_proves_its_own_claim(at, end, put):
     text = LAPLACE[:at] + put + LAPLACE[at + end :]
     found = refused_or_proved(text)
@@ -164,7 +165,7 @@ def test_any_altered_text_is_refused_or_proves_its_own_claim(at, end, put):
         max_leaves=20,
     )
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_json_is_refused_in_one_sentence(value):
     with pytest.raises(verify.Refused):
         verify.verify(json.dumps(value))
