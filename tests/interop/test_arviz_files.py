@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privsample.interop import arviz as interop
@@ -73,7 +73,6 @@ def test_booleans_and_integers_become_int64_and_byte_order_native(tmp_path):
     assert_same(read_netcdf(tmp_path / "a.nc")[0], expected)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     bits=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5),
     text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
