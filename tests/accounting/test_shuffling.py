@@ -1,6 +1,7 @@
 """Shuffled local responses: exact for few persons, never below enumeration, and equal to 50-digit sums."""
 
 import itertools
+import math
 from math import comb
 
 import mpmath
@@ -300,6 +301,23 @@ def test_the_lattice_bounds_the_mean_of_the_positive_part():
         truth = np.log((weights * np.maximum(sums, 0.0)).sum())
         assert truth <= log_mean_positive_part(Jumps(values, masses), n, 1e-6, 1 << 16) <= truth + 1e-3
     assert np.isneginf(log_mean_positive_part(Jumps(-np.ones(1), np.ones(1) / 2), 3, 1e-6, 1 << 11))
+
+
+@pytest.mark.parametrize("masses", [(0.3, 0.45), (0.01, 0.9)])
+def test_values_that_a_lattice_holds_are_not_split(masses):
+    """Against all counts of six copies of 1 and -1/2: nothing but rounding is added, whatever error is allowed."""
+    jumps = Jumps(np.array([1.0, -0.5]), np.array(masses))
+    chances = (*masses, 1.0 - sum(masses))
+    truth = math.log(
+        math.fsum(
+            math.factorial(6)
+            * math.prod(chance**count / math.factorial(count) for chance, count in zip(chances, counts, strict=True))
+            * max(counts[0] - counts[1] / 2, 0.0)
+            for counts in itertools.product(range(7), repeat=3)
+            if sum(counts) == 6
+        )
+    )
+    assert truth <= log_mean_positive_part(jumps, 6, 1e-2, 1 << 11) <= truth + 1e-9
 
 
 @pytest.mark.parametrize(
