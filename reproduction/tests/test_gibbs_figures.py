@@ -32,7 +32,7 @@ def year(monkeypatch):
 
 
 def written(name, folder):
-    picture, numbers, sentence = experiment(name).make(dpi=50).write(folder)
+    picture, numbers, sentence = experiment(name).make(draft=True).write(folder)
     assert picture.read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     return rows, sentence
