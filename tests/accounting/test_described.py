@@ -1,6 +1,7 @@
 """The accounts of all example mechanisms, found by the registry, have the properties of every account."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -30,9 +31,24 @@ def distributions(*names):
 each_account = pytest.mark.parametrize("name", ACCOUNTS)
 
 
-@each_account
-@pytest.mark.parametrize("distribution", distributions("account"))
-def test_accounts_of_examples(name, distribution):
+# These take seconds: the group of two that an allocation's replaced record is, and the Rényi curves of samples. Their
+# values are compared with references in tests of their own.
+SLOW = {
+    ("test_add_remove_to_replace_one", "random-allocation"),
+    ("test_add_remove_to_replace_one", "langevin-model-batches"),
+    ("test_renyi_curve", "sampled-logistic-posterior"),
+    ("test_renyi_curve", "sampled-tempered-posterior"),
+}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "name"),
+    [
+        pytest.param(*pair, marks=pytest.mark.long if pair in SLOW else [])
+        for pair in itertools.product(distributions("account"), ACCOUNTS)
+    ],
+)
+def test_accounts_of_examples(distribution, name):
     account = ACCOUNTS[name]
     if distribution == "test_privacy_curve" and account.kind("delta") == "upper bound":
         bound = account.delta(EPSILONS[EPSILONS >= 0])  # a bound may be looser at 0 than below
