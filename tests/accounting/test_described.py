@@ -45,15 +45,33 @@ def check(requirement, test, *arguments):
 each_account = pytest.mark.parametrize("name", EXAMPLES)
 
 
+# These take seconds: the group of two that an allocation's replaced record is, and the Rényi curves of samples. Their
+# values are compared with references in tests of their own.
+SLOW = {
+    ("test_add_remove_to_replace_one", "random-allocation"),
+    ("test_add_remove_to_replace_one", "langevin-model-batches"),
+    ("test_renyi_curve", "sampled-logistic-posterior"),
+    ("test_renyi_curve", "sampled-tempered-posterior"),
+}
+
+
 @each_account
 def test_accounts_of_examples(name):
     account = account_of(name)
     for requirement, test in distributions("account").items():
+        if (requirement, name) in SLOW:
+            continue
         if requirement == "test_privacy_curve" and account.kind("delta") == "upper bound":
             bound = account.delta(EPSILONS[EPSILONS >= 0])  # a bound may be looser at 0 than below
             assert ((np.diff(bound) <= 0) & (bound[1:] >= 0) & (bound[:-1] <= 1)).all()
         else:
             check(requirement, test, account)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("requirement", "name"), sorted(SLOW))
+def test_slow_accounts_of_examples(requirement, name):
+    check(requirement, distributions("account")[requirement], account_of(name))
 
 
 @each_account
