@@ -129,8 +129,8 @@ SMALL: Mapping[str, Settings] = {
     "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
     "imola-regimes": (
         (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
-        (bernoulli_regimes, "POINTS", 5),
-        (bernoulli_regimes, "_DENSE", 50),
+        (bernoulli_regimes, "POINTS", 3),
+        (bernoulli_regimes, "_DENSE", 20),
     ),
     "balle-diffusion-mixing": _MIXING,
     "balle-diffusion-iteration": _MIXING,
