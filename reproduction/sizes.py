@@ -106,7 +106,7 @@ SMALL: Mapping[str, Settings] = {
     "geumlek-4.5": _CHAIN,
     "geumlek-4.6": (
         (gibbs_likelihood, "flights", _some_flights),
-        (gibbs_likelihood, "SPLITS", 2),
+        (gibbs_likelihood, "SPLITS", 1),
         (gibbs_likelihood, "EPSILONS", [0.3]),
         (gibbs_likelihood, "STATES", 2),
         (gibbs_likelihood, "SWEEPS", {"noisy": 4, "tempered": 2, "plain": 4}),
@@ -157,8 +157,8 @@ SMALL: Mapping[str, Settings] = {
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
     "confidence-sets": (
-        (confidence_sets, "REPEATS", 12),
-        (confidence_sets, "LENGTHS", 5),
+        (confidence_sets, "REPEATS", 8),
+        (confidence_sets, "LENGTHS", 3),
         (confidence_sets, "CLIPPED", (0.25,)),
         (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),
