@@ -82,8 +82,8 @@ _PROFILES: Settings = ((profiles, "EPSILONS", np.array([0.05, 0.2, 1.0, 3.0])),)
 _DIFFUSION: Settings = ((diffusion, "RUNS", 20),)
 _MIXING: Settings = ((mixing, "STEPS", np.array([1.0, 9.0])),)
 _REGRESSION: Settings = (
-    (regression, "SPLITS", 2),
-    (regression, "SPLITS_OF_MANY", 2),
+    (regression, "SPLITS", 3),
+    (regression, "SPLITS_OF_MANY", 3),
     (regression, "FEW_SPLITS", 0),
     (regression, "EPSILONS", (1.0,)),
     (regression_learners, "MOST_STEPS", 20),
