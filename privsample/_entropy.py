@@ -1,4 +1,10 @@
-"""Random generators that read the operating system's entropy, cryptographically secure throughout."""
+"""Random generators that read the operating system's entropy, cryptographically secure throughout.
+
+A release without a caller's generator assumes nothing about its random words but that the operating system's are fair
+and secret. NumPy's own bit generators, even with a fresh seed, would add an assumption: some outputs of a PCG64 reveal
+its state, and with it the noise of the other outputs. So there are two sources: AES in counter mode of randomgen (the
+extra `secure`), and `SystemBits`, which needs no package and is slower.
+"""
 
 import ctypes
 import os

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -201,6 +202,21 @@ def test_a_use_without_its_package_names_the_extra(use, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_missing_package_spends_no_budget(monkeypatch, tmp_path):
+    chains = ps.LogisticPosterior(n=3, features=1, norm=1, prior_std=1, sampler="nuts")
+    budget = ps.DP(epsilon=50, delta=1e-6)
+    ledger = ps.Ledger(tmp_path / "l", budget=budget, relation=chains.accountant.relation, dataset="d")
+    plan = ledger.reserve([chains])
+    monkeypatch.setitem(sys.modules, "pymc", None)
+    data = (np.ones((3, 1)), np.ones(3))
+    for call in (lambda: ledger.release(chains, data), lambda: plan.release(0, data), lambda: chains.release(data)):
+        with pytest.raises(MissingPackage, match=r"privsample\[bayes\]"):
+            call()
+    assert len(ledger.history()) == 1
+    monkeypatch.undo()
+    plan.take(0)  # its one draw is left
+
+
 def test_a_command_prints_the_message_as_one_line(monkeypatch, capsys):
     from privsample.cli import main
 
@@ -228,3 +244,16 @@ def test_the_tables_of_extras_are_whole():
     guide, readme = ((ROOT / page).read_text(encoding="utf-8") for page in ("docs/guides/install.md", "README.md"))
     assert {extra for extra in extras if f"`{extra}`" in guide} == extras
     assert extras - {extra for extra in extras if f"`{extra}`" in readme} == {"duckdb", "polars", "dask"}
+
+
+@pytest.mark.parametrize("tool", ["environment", "minimal_install"])
+def test_an_interpreter_that_is_too_old_gets_one_line(tool):
+    program = (
+        f"import runpy, sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); sys.version_info = (3, 9, 1, 'final', 0); "
+        f"runpy.run_path({str(ROOT / 'tools' / f'{tool}.py')!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "privsample needs Python 3.11 to 3.14" in done.stderr
+    assert "make test PYTHON=python3.12" in done.stderr

@@ -76,7 +76,7 @@ def distances(shifts, moves, constants):
 def test_the_hull_solves_its_programme(rng):
     """Minimise sum (a_k / s_k)^2 over a_k >= 0 whose distances stay >= 0 and end at 0, by sequential programming."""
     solved = 0
-    for _ in range(60):
+    for _ in range(25):
         steps = int(rng.integers(2, 10))
         constants, noises = rng.uniform(0.3, 1.3, steps), rng.uniform(0.3, 2.0, steps)
         moves = rng.uniform(0.1, 1.0, steps) * (rng.random(steps) < 0.6)
@@ -98,7 +98,7 @@ def test_the_hull_solves_its_programme(rng):
             assert found == pytest.approx(best.fun, rel=1e-6, abs=1e-9)
             # The quotient is never larger, because it lacks two of the conditions.
             assert quotient(moves, noises, constants) ** 2 <= found * (1 + 1e-9)
-    assert solved > 40
+    assert solved > 15
 
 
 def density(maps, noise, grid):

@@ -156,6 +156,23 @@ def test_lemma_22_is_never_better_than_the_truncated_trade_off():
     assert routes["Lemma 7 over the base's trade-off function"] < routes["Theorem 2 and Lemma 22"] < 4
 
 
+def test_orders_just_above_one_are_bounded_where_only_they_are_finite():
+    """Rényi divergences increase with the order; those of this base are finite below order 1.12 alone."""
+    base = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=0.12, beta=0.12), n=4)
+    account = selected(ps.TruncatedNegativeBinomial(eta=0, gamma=0.4), base)
+    rdp = account.rdp(1.0 + 0.12 * np.array([0.001, 0.1]))
+    assert (np.diff(rdp) > 0).all()
+    assert np.isposinf(account.rdp(1.12))
+
+
+@pytest.mark.parametrize("distribution", [LOGARITHMIC, GEOMETRIC])
+def test_a_base_that_does_not_depend_on_the_data_costs_nothing(distribution):
+    """All rows of the kernel are equal, so that every output of the selection has the same distribution."""
+    account = selected(distribution, ps.AppliedKernelAccountant(base=BASE, ultra_mixing=0.0))
+    assert account.rdp([1.5, 2.0, 30.0]).tolist() == [0.0, 0.0, 0.0]
+    assert account.delta([0.0, 0.1]).tolist() == [0.0, 0.0]
+
+
 def test_losses_beyond_the_last_node_count():
     """The sorted bound adds Chernoff's for what it left out: from coarse losses it is larger, never smaller."""
     account = selected(LOGARITHMIC)

@@ -89,8 +89,15 @@ def walked(name, n, temperature):
     return account, deltas, divergences
 
 
-@pytest.mark.parametrize("temperature", [1.0, 2.5])
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize(
+    ("n", "temperature"),
+    [
+        (1, 2.5),
+        (3, 1.0),
+        pytest.param(1, 1.0, marks=pytest.mark.long),
+        pytest.param(3, 2.5, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("name", WALKS)
 def test_no_dataset_exceeds_the_account(name, n, temperature):
     account, deltas, divergences = walked(name, n, temperature)

@@ -3,10 +3,10 @@
 The noise has three times the standard deviation of the statistic, so that a likelihood with 0.8 of
 its scale is too narrow. A quarter of the records clips where a model has bounds.
 
-The lane `test` calibrates one likelihood of each kind (a count, counts of categories, a central limit), with a broken
-copy that halves the scale of the noise. The long lane calibrates all nine models with many more simulations, which
-show noise that is 20 % too narrow. The densities themselves are compared with enumeration and with integrals, model by
-model, in the other files of this folder.
+The lane `test` calibrates a count and counts of categories, with a broken copy that halves the scale of the noise: its
+p-values were at most 3e-16 and 3e-20 under four seeds, and the level of a test is near 2e-9. The long lane calibrates
+all nine models with many more simulations, which show noise that is 20 % too narrow. The densities themselves are
+compared with enumeration and with integrals, model by model, in the other files of this folder.
 """
 
 import pytest
@@ -39,7 +39,7 @@ SETTINGS = {  # records and scale of the noise
     "normal, unknown variance": (1000, 58),
     "linear regression": (1000, 36),
 }
-SMALL = {"binary": 600, "three categories": 300, "normal, unknown variance": 400}
+SMALL = {"binary": 600, "three categories": 300}
 
 
 def cell(name, simulations, rng, *, noise_factors):

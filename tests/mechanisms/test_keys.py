@@ -1,6 +1,7 @@
 """Mechanisms that release keys: units are counted, few keys of each, and releases and files keep the names."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -144,3 +145,11 @@ def test_rows_that_are_not_units_break_the_claim():
     data = (np.zeros(100, dtype=int), ["rare"] * 100)
     assert mechanism.release(data).coords["key"] == ()
     assert mechanism.release((np.arange(100), ["rare"] * 100)).coords["key"] == ("rare",)
+
+
+def test_the_loss_where_no_key_appears_is_that_of_three_tails():
+    """Each of the unit's keys stays below the threshold 6 with probability 1 - e^(-5/2)/2."""
+    mechanism = ps.ThresholdKeys(noise="laplace", scale=2.0, threshold=6.0, keys_per_unit=3)
+    _, appeared = mechanism.worst_neighbours()
+    assert appeared.loss(np.zeros((1, 3))) == pytest.approx(-3 * math.log1p(-math.exp(-5 / 2) / 2), rel=1e-12)
+    assert np.isneginf(appeared.loss(np.array([[0.0, 7.0, 0.0]])))

@@ -1,5 +1,6 @@
 """Noisy statistics from curator to analyst: the release, what it costs, and its file."""
 
+import itertools
 import json
 
 import numpy as np
@@ -16,6 +17,7 @@ from privsample import (
     LaplaceNoise,
     LinearRegression,
     NoisyStatistics,
+    NormalUnknownVariance,
     PrivateStatistics,
     Release,
     ReplaceOne,
@@ -79,6 +81,22 @@ def test_bad_parameters(fields, message):
         NoisyStatistics(**{"model": BINARY, "n": 5, "scale": 1.0, **fields})
     with pytest.raises(TypeError, match="model"):
         NoisyStatistics(model="beta", n=5, scale=1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(feature_bounds=((0.0, 1.0),), target_bounds=(-1.0, 2.0), shape=2, scale=1),
+        NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(-1, 1)),
+    ],
+)
+def test_records_of_an_audit_attain_the_pure_guarantee_of_moments(model):
+    """The largest loss of Laplace noise, over all signs of far outputs, is the L1 distance of the moments."""
+    mechanism = NoisyStatistics(model=model, n=10, noise="laplace", scale=3.0)
+    cases = mechanism.worst_neighbours()
+    signs = (np.array(list(itertools.product([1e6, -1e6], repeat=case.width))) for case in cases)
+    largest = max(np.abs(case.loss(outputs)).max() for case, outputs in zip(cases, signs, strict=True))
+    assert largest == pytest.approx(mechanism.accountant.pure_epsilon, rel=3e-3)  # the weight of squares is rounded
 
 
 def test_what_cannot_be_calibrated():

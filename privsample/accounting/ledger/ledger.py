@@ -22,6 +22,7 @@ from privsample.accounting.ledger.plan import (
     R_co,
     Reservation,
     SpendingPlan,
+    check_ready,
     check_registered,
     plan_item,
     validate_data,
@@ -275,6 +276,8 @@ class Ledger:
             As for `spend`.
         SchemaError
             If the data have the wrong shape.
+        ImportError
+            If a package that the draw needs is not installed. Nothing was spent.
         """
         if not hasattr(mechanism, "accountant"):
             raise TypeError(f"mechanism must be a mechanism, got {type(mechanism).__name__}")
@@ -283,6 +286,7 @@ class Ledger:
         item = storable_item(mechanism.accountant, 1, self.relation)
         if not flag(validated=validated):
             validate_data(mechanism, data)
+        check_ready(mechanism)
         self._spend("release", item, label or type(mechanism).__name__)
         return mechanism.release(data)
 

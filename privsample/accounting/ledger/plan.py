@@ -134,6 +134,7 @@ class Reservation:
             )
         if not flag(validated=validated):
             validate_data(mechanism, data)
+        check_ready(mechanism)
         self._ledger._mark_draw(self._number, position)
         return mechanism.release(data)
 
@@ -176,6 +177,12 @@ def validate_data(mechanism: Any, data: Any) -> None:
     repeatable = hasattr(data, "__len__") or hasattr(data, "__array__")
     if check is not None and (repeatable or not any(hasattr(data, name) for name in _STREAM_METHODS)):
         check(data)
+
+
+def check_ready(mechanism: Any) -> None:
+    """Check what does not depend on the data, such as a package that is missing, before anything is spent."""
+    check = getattr(mechanism, "_check_generator", bool)  # any other object is ready
+    check(None)
 
 
 def check_registered(mechanism: Any) -> None:

@@ -22,6 +22,7 @@ from privsample.distributions.models.rejection_envelope import RejectionEnvelope
 from privsample.distributions.record_format import LabelledFormat
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.interop import pymc
+from privsample.interop.pymc_sampling import libraries
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itself, inverse
@@ -410,6 +411,11 @@ class LogisticPosterior(Mechanism):
         )
         facts = {"proposals": made, "accepted": accepted}
         return drawn, CuratorNotes(title="exact draws by rejection", facts=facts)
+
+    def _check_generator(self, rng: np.random.Generator | None) -> None:
+        del rng
+        if not self.uses_rejection:
+            libraries("sampling by NUTS")
 
     def _by_chains(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
