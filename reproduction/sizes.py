@@ -82,8 +82,8 @@ _PROFILES: Settings = ((profiles, "EPSILONS", np.array([0.05, 0.2, 1.0, 3.0])),)
 _DIFFUSION: Settings = ((diffusion, "RUNS", 20),)
 _MIXING: Settings = ((mixing, "STEPS", np.array([1.0, 9.0])),)
 _REGRESSION: Settings = (
-    (regression, "SPLITS", 2),
-    (regression, "SPLITS_OF_MANY", 2),
+    (regression, "SPLITS", 3),
+    (regression, "SPLITS_OF_MANY", 3),
     (regression, "FEW_SPLITS", 0),
     (regression, "EPSILONS", (1.0,)),
     (regression_learners, "MOST_STEPS", 20),
@@ -106,7 +106,7 @@ SMALL: Mapping[str, Settings] = {
     "geumlek-4.5": _CHAIN,
     "geumlek-4.6": (
         (gibbs_likelihood, "flights", _some_flights),
-        (gibbs_likelihood, "SPLITS", 2),
+        (gibbs_likelihood, "SPLITS", 1),
         (gibbs_likelihood, "EPSILONS", [0.3]),
         (gibbs_likelihood, "STATES", 2),
         (gibbs_likelihood, "SWEEPS", {"noisy": 4, "tempered": 2, "plain": 4}),
@@ -129,8 +129,8 @@ SMALL: Mapping[str, Settings] = {
     "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
     "imola-regimes": (
         (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
-        (bernoulli_regimes, "POINTS", 5),
-        (bernoulli_regimes, "_DENSE", 50),
+        (bernoulli_regimes, "POINTS", 3),
+        (bernoulli_regimes, "_DENSE", 20),
     ),
     "balle-diffusion-mixing": _MIXING,
     "balle-diffusion-iteration": _MIXING,
@@ -157,8 +157,8 @@ SMALL: Mapping[str, Settings] = {
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
     "confidence-sets": (
-        (confidence_sets, "REPEATS", 12),
-        (confidence_sets, "LENGTHS", 5),
+        (confidence_sets, "REPEATS", 8),
+        (confidence_sets, "LENGTHS", 3),
         (confidence_sets, "CLIPPED", (0.25,)),
         (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),

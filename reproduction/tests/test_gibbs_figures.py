@@ -137,7 +137,9 @@ def test_tempered_states(year, tmp_path, monkeypatch):
     assert f"noisy histograms (Figure 4.3) on {(noisy == last).mean():.0%} of the days" in sentence
 
 
+@pytest.mark.long
 def test_likelihoods(year, tmp_path, monkeypatch):
+    """The order of the ways of release on simulated flights; the small size draws the figure from one split."""
     monkeypatch.setattr(gibbs_likelihood, "EPSILONS", [0.1, 50.0])
     monkeypatch.setattr(gibbs_likelihood, "SPLITS", 2)
     monkeypatch.setattr(gibbs_likelihood, "STATES", 2)

@@ -37,8 +37,10 @@ class Result:
         """
         image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
-            figure = figure_class(figsize=size, layout=None if draft else "constrained")
+            figure = figure_class(figsize=size, layout="constrained")
             self.plot(figure)
+            if draft:
+                figure.set_layout_engine("none")
             figure.savefig(image, format="png", dpi=50 if draft else 200)
         image = _lighter(image)
         writer = csv.writer(text, lineterminator="\n")
