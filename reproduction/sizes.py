@@ -87,6 +87,7 @@ _REGRESSION: Settings = (
     (regression, "FEW_SPLITS", 0),
     (regression, "EPSILONS", (1.0,)),
     (regression_learners, "MOST_STEPS", 20),
+    (regression_learners, "MOST_WORK", np.log(1e5)),  # leaves out rejection where a draw takes seconds
     (regression_learners, "REPEATS", 1),
     (regression_learners, "WEIGHTS", (0.25,)),
 )

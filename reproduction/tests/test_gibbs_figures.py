@@ -126,7 +126,9 @@ def test_the_cost_of_a_random_scan(tmp_path):
     assert f"{table[10]['many']:.2f} for 20 scans, against {table[100]['many']:.2f}" in sentence
 
 
+@pytest.mark.long
 def test_tempered_states(year, tmp_path, monkeypatch):
+    """The shares of the sentence, on simulated flights; the small size draws the figure and checks its sentence."""
     monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
     monkeypatch.setattr(gibbs, "RELEASES", 3)
     rows, sentence = written("geumlek-4.7", tmp_path)
