@@ -307,7 +307,7 @@ def test_the_method_says_how(run):
 
 @pytest.mark.generations
 def test_draws_by_mcmc_carry_the_statistics_of_the_sampler():
-    """Of a central limit, whose graph Numba compiles soonest; the noise dwarfs the spread of the count and the prior."""
+    """Of a central limit, which Numba compiles soonest; the noise dwarfs the spread of the count and the prior."""
     n, noise_std = 10_000_000, 1e5
     mechanism = NoisyStatistics(model=BetaBernoulli(alpha=1, beta=1), n=n, noise="gaussian", scale=noise_std)
     statistics = PrivateStatistics(release=mechanism.release(np.arange(n) % 2, rng=np.random.default_rng(2)))
