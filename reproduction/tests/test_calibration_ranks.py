@@ -165,16 +165,14 @@ def test_noise_aware_ranks_are_uniform_and_plug_in_ranks_are_not(name, rng, alph
     assert cell_p_value(case, plug_in, simulations.released) <= alpha
 
 
+@pytest.mark.long
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("name", "n", "scale"),
-    [("three categories", 50, 7.5), pytest.param("exponential times", 200, 8.0, marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize(("name", "n", "scale"), [("three categories", 50, 7.5), ("exponential times", 200, 8.0)])
 @pytest.mark.parametrize("wrong", [False, True])
 def test_ranks_among_draws_of_infer(name, n, scale, wrong, rng, alpha):
     """The noise has about twice the standard deviation of the statistic; the mutant takes half of its scale.
 
-    The long case adds a second model, records without categories.
+    Calibration of `infer` takes twenty seconds a case; its draws are tested for each change in tests/inference.
     """
     case = CASES[name]
     model = case.model(case.shares()[-1])
