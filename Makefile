@@ -54,6 +54,7 @@ test: environment ## what each change must pass: the whole suite, on both genera
 test-long: environment ## each night and before a release: long tests, and fresh seeds for what is random (hours)
 	$(say)
 	$(TEST) --lane long
+	@.venv/bin/python tools/generations.py --whole
 	$(took)
 
 .PHONY: coverage

@@ -22,9 +22,9 @@ class Experiment:
     package: str = ""
     second: Callable[[], Result] | None = None
 
-    def make(self, *, dpi: int = 200) -> Made:
-        """Run the experiment and plot it. Raises: ImportError, without Matplotlib."""
-        return self.run().make(self.name, self.size, dpi=dpi)
+    def make(self, *, draft: bool = False) -> Made:
+        """Run the experiment and plot it, or draft the plot. Raises: ImportError, without Matplotlib."""
+        return self.run().make(self.name, self.size, draft=draft)
 
     def write(self, folder: Path) -> tuple[Path, Path, str]:
         """Run the experiment and write its files. Raises: OSError, ImportError."""

@@ -21,6 +21,7 @@ from reproduction.tables import Table, largest_at, value_at
 
 ALPHA, BETA, N = 6.0, 12.0, 100
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+POINTS, SECOND_POINTS = 70, 47  # of the orders, and of a second grid
 _NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 9}
 _NEAREST = 1e-5  # to order 1, as a share of the way to the order limit
 Kind = Literal["diffused", "concentrated"]
@@ -35,7 +36,7 @@ def published_bound(kind: Kind, share: float, orders: FloatArray) -> FloatArray:
     return worst_renyi(tuple(pairs), orders)
 
 
-def _levels(kind: Kind, points: int = 70) -> Result:
+def _levels(kind: Kind, points: int) -> Result:
     parts = [_curve(kind, share, points) for share in SHARES]
     return Result(
         columns=stacked(parts),
@@ -148,9 +149,9 @@ def _figure(number: int, kind: Kind) -> Experiment:
     return Experiment(
         name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: Rényi levels of the {kind} posterior",
-        run=lambda: _levels(kind),
+        run=lambda: _levels(kind, POINTS),
         size=(8.6, 3.9),
-        second=lambda: _levels(kind, points=47),
+        second=lambda: _levels(kind, SECOND_POINTS),
     )
 
 

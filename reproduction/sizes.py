@@ -36,6 +36,7 @@ from reproduction import (
     posterior_convergence,
     posterior_entropy,
     posterior_held_out,
+    posterior_levels,
     profiles,
     public_steps,
     regression,
@@ -61,10 +62,11 @@ def _some_flights() -> Flights:
 WHOLE: Settings = ()  # the experiment in full is small enough
 _PARAMETERS: Settings = (
     (bernoulli, "DIMENSIONS", (1, 2)),
-    (bernoulli, "MARGINS", (0.1, 0.3)),
+    (bernoulli, "MARGINS", (0.3,)),
     (bernoulli, "REPEATED", ((1, 3), (1, 2))),
     (bernoulli, "SEARCHED", (1.0,)),
-    (bernoulli, "EPSILONS", np.geomspace(1e-3, 100, 5)),
+    (bernoulli, "EPSILONS", np.geomspace(1e-3, 100, 3)),
+    (bernoulli, "NEAR", 3),
 )
 _SELECTION: Settings = (
     (selection_data, "MEANS", np.array([2.0, 10.0, 100.0, 1000.0])),
@@ -75,15 +77,17 @@ _CHAIN: Settings = ((gibbs, "SWEEPS", 20), (gibbs, "flights", _some_flights))
 _UTILITY: Settings = tuple(
     (module, "EPSILONS", np.array([1e-3, 0.1, 10.0])) for module in (posterior_entropy, posterior_held_out)
 )
+_LEVELS: Settings = ((posterior_levels, "POINTS", 12),)
 _PROFILES: Settings = ((profiles, "EPSILONS", np.array([0.05, 0.2, 1.0, 3.0])),)
 _DIFFUSION: Settings = ((diffusion, "RUNS", 20),)
 _MIXING: Settings = ((mixing, "STEPS", np.array([1.0, 9.0])),)
 _REGRESSION: Settings = (
-    (regression, "SPLITS", 2),
-    (regression, "SPLITS_OF_MANY", 2),
+    (regression, "SPLITS", 3),
+    (regression, "SPLITS_OF_MANY", 3),
     (regression, "FEW_SPLITS", 0),
     (regression, "EPSILONS", (1.0,)),
     (regression_learners, "MOST_STEPS", 20),
+    (regression_learners, "MOST_WORK", np.log(1e5)),  # leaves out rejection where a draw takes seconds
     (regression_learners, "REPEATS", 1),
     (regression_learners, "WEIGHTS", (0.25,)),
 )
@@ -103,7 +107,7 @@ SMALL: Mapping[str, Settings] = {
     "geumlek-4.5": _CHAIN,
     "geumlek-4.6": (
         (gibbs_likelihood, "flights", _some_flights),
-        (gibbs_likelihood, "SPLITS", 2),
+        (gibbs_likelihood, "SPLITS", 1),
         (gibbs_likelihood, "EPSILONS", [0.3]),
         (gibbs_likelihood, "STATES", 2),
         (gibbs_likelihood, "SWEEPS", {"noisy": 4, "tempered": 2, "plain": 4}),
@@ -114,8 +118,8 @@ SMALL: Mapping[str, Settings] = {
         (gibbs_regions, "SWEEPS", 6),
     ),
     "geumlek-4.7": (*_CHAIN, (gibbs, "TEMPERED_SWEEPS", 4), (gibbs, "RELEASES", 2)),
-    "geumlek-5.1": WHOLE,
-    "geumlek-5.2": WHOLE,
+    "geumlek-5.1": _LEVELS,
+    "geumlek-5.2": _LEVELS,
     **dict.fromkeys((f"geumlek-5.{k}" for k in range(3, 9)), _UTILITY),
     "geumlek-6.1": ((mixing_conditions, "KERNELS", 3),),
     "geumlek-7.1": WHOLE,
@@ -126,8 +130,8 @@ SMALL: Mapping[str, Settings] = {
     "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
     "imola-regimes": (
         (bernoulli_regimes, "SETTINGS", ((1, 0.3), (3, 0.1))),
-        (bernoulli_regimes, "POINTS", 5),
-        (bernoulli_regimes, "_DENSE", 50),
+        (bernoulli_regimes, "POINTS", 3),
+        (bernoulli_regimes, "_DENSE", 20),
     ),
     "balle-diffusion-mixing": _MIXING,
     "balle-diffusion-iteration": _MIXING,
@@ -154,8 +158,8 @@ SMALL: Mapping[str, Settings] = {
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
     "confidence-sets": (
-        (confidence_sets, "REPEATS", 12),
-        (confidence_sets, "LENGTHS", 5),
+        (confidence_sets, "REPEATS", 8),
+        (confidence_sets, "LENGTHS", 3),
         (confidence_sets, "CLIPPED", (0.25,)),
         (confidence_sets, "EPSILONS", (0.5, 5.0)),
     ),

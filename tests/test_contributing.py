@@ -14,7 +14,7 @@ import privsample
 ROOT = Path(privsample.__file__).parents[1]
 PLACES = {"THEME": "selection", "STEM": "majority", "CLASS": "NoisyMajority"}
 COPIED = ("privsample", "tests", "reproduction", "docs", "tools", "examples", "benchmarks")
-FILES = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+FILES = ("conftest.py", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 ACCOUNTANT = '''"""The account of the more frequent of two answers, chosen by permute-and-flip. Kind: exact."""
 
@@ -231,8 +231,8 @@ def with_lines(text, added):
 def checkout(tmp_path_factory):
     """A copy of the library to which the mechanism was added as CONTRIBUTING says."""
     folder = tmp_path_factory.mktemp("checkout")
-    ignored = shutil.ignore_patterns("__pycache__", ".*_cache", "*.pyc")
-    for name in COPIED:
+    ignored = shutil.ignore_patterns(".*_cache")
+    for name in COPIED:  # with what was compiled: it stays valid, because the times of the files are copied, too
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)

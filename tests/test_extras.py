@@ -180,7 +180,7 @@ USES = {
     "engine duckdb": ("duckdb", "duckdb", lambda: engine("duckdb")),
     "engine polars": ("polars", "polars", lambda: engine("polars")),
     "engine dask": ("dask", "dask", lambda: engine("dask")),
-    "engine spark": ("pyspark", "spark", lambda: engine("spark")),
+    "engine spark": ("pyarrow", "spark", lambda: engine("spark")),
 }
 
 

@@ -134,8 +134,7 @@ class SparkEngine:
         SchemaError
             If a column is missing or has the wrong type, or if the job fails. Nothing is drawn.
         """
-        for package in ("pyspark", "pyarrow"):
-            require(package, "spark", "engine='spark'")
+        require("pyarrow", "spark", "engine='spark'")  # who has a Spark DataFrame has pyspark
         if not hasattr(source, "mapInArrow"):
             raise TypeError(f"a Spark source must be a Spark DataFrame, got {type(source).__name__}")
         check_columns(source.columns, columns, "the Spark DataFrame")

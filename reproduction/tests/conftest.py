@@ -20,15 +20,15 @@ class Once(NamedTuple):
     made: Made
 
 
-def _run(name: str, dpi: int = 200) -> Once:
+def _run(name: str, *, draft: bool = False) -> Once:
     chosen = experiment(name)
     result = chosen.run()
-    return Once(result, result.make(chosen.name, chosen.size, dpi=dpi))
+    return Once(result, result.make(chosen.name, chosen.size, draft=draft))
 
 
 def _run_small(name: str) -> Once:
     with small_size(name):
-        return _run(name, dpi=50)
+        return _run(name, draft=True)
 
 
 @pytest.fixture(scope="session")
@@ -39,5 +39,5 @@ def run_once():
 
 @pytest.fixture(scope="session")
 def small_once():
-    """Run an experiment with its smaller settings and few pixels; all tests of the session share the result."""
+    """Run an experiment with its smaller settings and draft its plot; all tests of the session share the result."""
     return cache(_run_small)

@@ -18,9 +18,12 @@ each_case = pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name.r
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("level", [0.01, 0.3])
+@pytest.mark.parametrize("level", [pytest.param(0.01, marks=pytest.mark.long), 0.3])
 def test_uniform_numbers_are_rejected_at_the_level(level, rng, alpha):
-    """At most at the level, and hardly less often: the least p-value takes many values."""
+    """At most at the level, and hardly less often: the least p-value takes many values.
+
+    The long case adds the tail, which the enumeration below covers for three numbers.
+    """
     rejected = sum(p_value(counts_below(rng.random(200))) <= level for _ in range(2000))
     assert stats.binomtest(rejected, 2000, level, alternative="greater").pvalue > alpha
     assert stats.binomtest(rejected, 2000, 0.8 * level, alternative="less").pvalue > alpha
@@ -162,11 +165,15 @@ def test_noise_aware_ranks_are_uniform_and_plug_in_ranks_are_not(name, rng, alph
     assert cell_p_value(case, plug_in, simulations.released) <= alpha
 
 
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "n", "scale"), [("three categories", 50, 7.5), ("exponential times", 200, 8.0)])
 @pytest.mark.parametrize("wrong", [False, True])
 def test_ranks_among_draws_of_infer(name, n, scale, wrong, rng, alpha):
-    """The noise has about twice the standard deviation of the statistic; the mutant takes half of its scale."""
+    """The noise has about twice the standard deviation of the statistic; the mutant takes half of its scale.
+
+    Calibration of `infer` takes twenty seconds a case; its draws are tested for each change in tests/inference.
+    """
     case = CASES[name]
     model = case.model(case.shares()[-1])
     mechanism = NoisyStatistics(model=model, n=n, noise=case.noise, scale=scale)

@@ -32,7 +32,7 @@ def year(monkeypatch):
 
 
 def written(name, folder):
-    picture, numbers, sentence = experiment(name).make(dpi=50).write(folder)
+    picture, numbers, sentence = experiment(name).make(draft=True).write(folder)
     assert picture.read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     return rows, sentence
@@ -126,7 +126,9 @@ def test_the_cost_of_a_random_scan(tmp_path):
     assert f"{table[10]['many']:.2f} for 20 scans, against {table[100]['many']:.2f}" in sentence
 
 
+@pytest.mark.long
 def test_tempered_states(year, tmp_path, monkeypatch):
+    """The shares of the sentence, on simulated flights; the small size draws the figure and checks its sentence."""
     monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
     monkeypatch.setattr(gibbs, "RELEASES", 3)
     rows, sentence = written("geumlek-4.7", tmp_path)
@@ -137,7 +139,9 @@ def test_tempered_states(year, tmp_path, monkeypatch):
     assert f"noisy histograms (Figure 4.3) on {(noisy == last).mean():.0%} of the days" in sentence
 
 
+@pytest.mark.long
 def test_likelihoods(year, tmp_path, monkeypatch):
+    """The order of the ways of release on simulated flights; the small size draws the figure from one split."""
     monkeypatch.setattr(gibbs_likelihood, "EPSILONS", [0.1, 50.0])
     monkeypatch.setattr(gibbs_likelihood, "SPLITS", 2)
     monkeypatch.setattr(gibbs_likelihood, "STATES", 2)

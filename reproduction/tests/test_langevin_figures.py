@@ -101,11 +101,15 @@ def _losses(name, t, y):
     ],
 )
 def test_small_steps_reach_the_posterior(name, likelihood, targets):
-    """Mean and deviation by quadrature, against the density e^-U; a step size that is too large is told apart."""
+    """Mean and deviation by quadrature, against the density e^-U; a step size that is too large is told apart.
+
+    The noise of a step has a standard deviation of 0.089 or more, 2.2 spacings of the grid: the trapezoidal rule errs
+    by about exp(-2 (2.2 pi)^2), less than 1e-40 of a normal density.
+    """
     mechanism = ps.LangevinPosterior(
         likelihood=likelihood, features=1, norm=0.8, relation=ps.ReplaceOne(3), data_weight=0.9, steps=1
     )
-    rows, grid = np.array([[0.8], [0.5], [-0.3]]), np.linspace(-7, 7, 1401)
+    rows, grid = np.array([[0.8], [0.5], [-0.3]]), np.linspace(-7, 7, 351)
     posterior = -(grid**2) / 2
     for (row,), y in zip(rows, targets, strict=True):
         posterior = posterior - 0.9 * _losses(name, row * grid, y)

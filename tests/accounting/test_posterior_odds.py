@@ -37,7 +37,7 @@ def test_two_outputs_attain_the_tail_and_have_at_most_the_privacy_curve(account,
     tail = float(account.loss_tail(loss))
     p = np.array([tail, 1 - tail])
     q = np.array([tail * np.exp(-loss), 1 - tail * np.exp(-loss)])
-    epsilons = np.linspace(-3, loss, 200)
+    epsilons = np.linspace(-3, loss, 700)
     needed, allowed = np.array([divergence(p, q, epsilon) for epsilon in epsilons]), account.delta(epsilons)
     assert (needed <= allowed * (1 + 1e-6) + 1e-13).all()
     inside = epsilons > np.log1p(-tail) + 1e-9  # below it both are 1 - e^epsilon

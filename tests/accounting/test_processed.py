@@ -55,7 +55,7 @@ def test_values(account):
     copied = Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False)))
     assert copied == account
     assert hash(copied) == hash(account)
-    assert copied.epsilon(0.1) == account.epsilon(0.1)
+    assert copied.delta(0.3) == account.delta(0.3)
     assert account != account.assuming(Assumption.CONVERGED_CHAIN)
     assert account.source in privacy_statement(account, 0.1)
     for name in account.__dataclass_fields__:

@@ -10,14 +10,14 @@ import pytest
 import privsample as ps
 from privsample._repr import code_repr, short_repr
 from privsample.accounting.posterior import beta
-from privsample.mechanisms.discovery import mechanism_classes
 from privsample.plots import html
+from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.report.page import _code
 
 pytestmark = pytest.mark.check
 WIDTH = 120
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=5)
-EXAMPLES = [example.mechanism for cls in mechanism_classes() for example in cls.examples()]
+EXAMPLES = [example.mechanism for example in catalogue().values()]
 
 
 def posterior_draws(count=1000, name="theta", method="exact"):

@@ -122,17 +122,23 @@ def revealed(log_odds, categories, n, epsilon):
     return float(mpmath.log(total))
 
 
-@pytest.mark.parametrize(
-    ("log_odds", "categories", "n", "epsilon"),
-    [
-        (1.0, 2, 90, 0.0),
-        (1.0, 2, 120, 0.5),
-        (2.0, 2, 60, 1.9),
-        (6.0, 2, 90, 2.0),
-        (1.5, 4, 24, 0.7),
-        (0.01, 3, 20, 0.002),
-    ],
-)
+REVEALED = {  # what revealed(...) returns
+    (1.0, 2, 90, 0.0): -2.9387679964027464,
+    (1.0, 2, 120, 0.5): -15.06863428937706,
+    (2.0, 2, 60, 1.9): -9.96784912362244,
+    (6.0, 2, 90, 2.0): -0.24129710917966402,
+    (1.5, 4, 24, 0.7): -5.129761919717575,
+    (0.01, 3, 20, 0.002): -8.984356493267969,
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", REVEALED)
+def test_the_frozen_values_are_the_sums(case):
+    assert revealed(*case) == pytest.approx(REVEALED[case], rel=1e-15)
+
+
+@pytest.mark.parametrize(("log_odds", "categories", "n", "epsilon"), REVEALED)
 def test_values_in_fifty_digits(log_odds, categories, n, epsilon):
     """The table and the lattice are at most slightly above the exact value, and never below it."""
     (table,) = ps.ShuffledAccountant(base=answers(log_odds, categories), n=n)._decomposed
@@ -143,7 +149,7 @@ def test_values_in_fifty_digits(log_odds, categories, n, epsilon):
     order = np.lexsort(columns)
     first, second, blanket = (column[order] for column in columns)
     lattice = BlanketPair(first=first, second=second, blanket=blanket, n=n, slack=2e-15)
-    exact = revealed(log_odds, categories, n, epsilon)
+    exact = REVEALED[log_odds, categories, n, epsilon]
     at = np.array([epsilon])
     assert exact <= table.log_delta(at)[0] <= exact + 1e-9
     assert exact <= lattice.log_delta(at)[0] <= exact + 2e-6 * (1 - exact)
@@ -211,25 +217,24 @@ def test_two_outcomes_are_enumerated(high, low):
 
 
 def test_the_cost_of_binary_answers_decreases_with_the_number_of_persons():
-    numbers = [80, 90, 91, 200, 1000, 1200, 1700, 3000]
+    numbers = [90, 91, 1000, 1200]
     accounts = [ps.ShuffledAccountant(base=answers(1.0, 2), n=n) for n in numbers]
     epsilons = [account.epsilon(1e-6) for account in accounts]
     assert (np.diff(epsilons) <= 0).all()
-    assert [account.kind("delta") for account in accounts] == ["exact"] * 5 + ["upper bound"] * 3
-    assert [account.kind("rdp") for account in accounts[1:3]] == ["exact", "upper bound"]
-    assert epsilons[4] == pytest.approx(0.126614, abs=2e-6)
-    for account in accounts[2:4]:
-        (revealing,) = account._decomposed
-        assert account.epsilon(1e-6) < revealing.least_epsilon(np.log(1e-6)) / 1.05
-        assert account.epsilon(1e-6) < (2 * account).epsilon(1e-6) < 2 * account.epsilon(1e-6)
-    few, more = ((10 * account).epsilon(1e-3) for account in accounts[1:3])
+    assert [account.kind("delta") for account in accounts] == ["exact"] * 3 + ["upper bound"]
+    assert [account.kind("rdp") for account in accounts[:2]] == ["exact", "upper bound"]
+    assert epsilons[2] == pytest.approx(0.126614, abs=2e-6)
+    (revealing,) = accounts[1]._decomposed
+    assert epsilons[1] < revealing.least_epsilon(np.log(1e-6)) / 1.05
+    assert epsilons[1] < (2 * accounts[1]).epsilon(1e-6) < 2 * epsilons[1]
+    few, more = ((10 * account).epsilon(1e-3) for account in accounts[:2])
     assert few * 0.95 < more <= few * 1.001
     merging = ps.KernelAccountant(base=answers(1.5, 3), matrix=[[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
     assert ps.ShuffledAccountant(base=merging, n=150).kind("epsilon") != "unknown"
     equal = ps.KernelAccountant(base=answers(1.0, 2), matrix=[[0.5, 0.5], [0.5, 0.5]])
     assert ps.ShuffledAccountant(base=equal, n=150).epsilon(1e-6) == pytest.approx(0.0, abs=1e-9)
     with pytest.raises(NotCertified, match="TwoOutcomePair has no notation in certificates"):
-        accounts[2].certificate(epsilon=1.0, delta=1e-6)
+        accounts[1].certificate(epsilon=1.0, delta=1e-6)
 
 
 def test_very_many_persons():

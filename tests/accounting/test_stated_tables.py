@@ -163,7 +163,7 @@ def test_several_rows_are_one_of_several_pairs():
 
 def test_random_chains_of_neighbours_are_bounded_by_their_group(rng):
     """Any P, M, R whose neighbours are bounded by the rows; the group's own bound is reached by some."""
-    for _ in range(30):
+    for _ in range(10):
         p, m, r = rng.dirichlet([0.6] * 4, size=3)
         account = ps.PairAccountant(p=[p, m], q=[m, r])
         found = account.group(2).delta(EPSILONS)

@@ -84,11 +84,11 @@ def mp_renyi(mu, rate, removed, order):
     [
         (0.01, 1e-8, True, 1 + 1e-6),
         (1.0, 1e-8, False, 1 + 1e-6),
-        (1.0, 1e-8, True, 35.5),
+        pytest.param(1.0, 1e-8, True, 35.5, marks=pytest.mark.long),
         (3.0, 0.1, False, 7.3),
         (3.0, 0.9, True, 1.5),
         (5.0, 1e-3, True, 2.5),
-        (5.0, 0.9, False, 9.0),
+        pytest.param(5.0, 0.9, False, 9.0, marks=pytest.mark.long),
     ],
 )
 def test_the_renyi_divergence_by_quadrature(mu, rate, removed, order):

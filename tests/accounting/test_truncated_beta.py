@@ -1,6 +1,7 @@
 """The largest privacy curve over all sums of records and its block search, checked by independent quadrature."""
 
 from dataclasses import replace
+from functools import cache
 
 import mpmath as mp
 import numpy as np
@@ -12,7 +13,6 @@ from privsample.accounting.posterior import branch_and_bound, truncated_beta
 from privsample.accounting.posterior.branch_and_bound import maximize_over_sums
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 
-POINTS, WEIGHTS = special.roots_legendre(4000)  # NumPy's solve a full matrix of that size, here it is tridiagonal
 CASES = {  # family, epsilon
     "even": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=600, low=0.05, high=0.95), 0.1),
     "uneven": (TruncatedBetaFamily(a=1.2, b=3.5, step=0.4, n=60, low=0.1, high=0.9), 0.5),
@@ -24,10 +24,17 @@ CASES = {  # family, epsilon
 }
 
 
+@cache
+def quadrature():
+    """Points and weights by SciPy: NumPy solves a full matrix of that size, here it is tridiagonal."""
+    return special.roots_legendre(4000)
+
+
 def by_hand(family, epsilon, sums):
     """Log delta of the pairs with these sums by direct summation of both densities on a grid."""
     half = float(special.logit(family.high))
-    y, weights = half * POINTS, np.log(half * WEIGHTS)
+    points, masses = quadrature()
+    y, weights = half * points, np.log(half * masses)
     total = family.a + family.b + family.step * family.n
     slope_q = (family.a + family.step * sums)[:, None]
     distributions = []

@@ -211,7 +211,7 @@ texts = st.one_of(
 
 
 @given(st.lists(st.one_of(st.none(), texts), max_size=20))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_records_are_read_each_by_itself_and_never_fail(values):
     def numbers(items):
         return [

@@ -1,5 +1,6 @@
 """The chain against enumeration of all hidden states; projection and predictive likelihood against brute force."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -31,32 +32,48 @@ def enumerated(model, counts):
     return sequences, special.softmax(logs)
 
 
+def agreement(states, distribution):
+    """P-value of sequences of two states against their distribution; sequences that are rarely expected are pooled."""
+    seen = np.bincount(states @ (1 << np.arange(states.shape[1])[::-1]), minlength=len(distribution))
+    expected = distribution * len(states)
+    likely = expected > 8
+    pooled = [np.append(each[likely], each[~likely].sum()) for each in (seen, expected)]
+    return stats.chisquare(*pooled).pvalue
+
+
+# Wrong models, and how often they would pass by the noncentral chi-square distribution: 1e-25 and 1e-8.
 @pytest.mark.statistical
-@pytest.mark.parametrize(("prior", "accepted"), [(0.6, True), (8.0, False)])
-def test_states_follow_their_posterior(prior, accepted, rng, alpha):
-    model = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=prior)
-    chain = model.sample(COUNTS, 15_000, 15_000, rng)
-    thinned = chain.states[::8] @ (1 << np.arange(4)[::-1])
-    seen = np.bincount(thinned, minlength=16)
+@pytest.mark.parametrize(
+    ("changed", "sweeps", "accepted"),
+    [
+        ({}, 3_200, True),
+        ({"emission_prior": 5.0}, 3_200, False),
+        pytest.param({}, 15_000, True, marks=pytest.mark.long),
+        pytest.param({"transition_prior": 8.0}, 15_000, False, marks=pytest.mark.long),
+    ],
+)
+def test_states_follow_their_posterior(changed, sweeps, accepted, rng, alpha):
+    chain = dataclasses.replace(MODEL, **changed).sample(COUNTS, sweeps, sweeps, rng)
     _, distribution = enumerated(MODEL, COUNTS)
-    assert (stats.chisquare(seen, distribution * len(thinned)).pvalue > alpha) == accepted
+    assert (agreement(chain.states[::8], distribution) > alpha) == accepted
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("chains", "accepted"), [(2, True), (1, False)])
-def test_states_of_two_chains_follow_their_posterior(chains, accepted, rng, alpha):
-    """Two chains of three steps with common probabilities; the broken copy counts a transition between the chains."""
+@pytest.mark.parametrize("sweeps", [6_000, pytest.param(24_000, marks=pytest.mark.long)])
+def test_states_of_two_chains_follow_their_posterior(sweeps, rng, alpha):
+    """Two chains of three steps with common probabilities; the broken copy counts a transition between the chains.
+
+    The draws are compared with the distribution of the broken copy, too, which 250 independent ones would let pass with
+    a probability of 1e-32.
+    """
     counts = (
         np.array([[9, 1], [1, 8], [9, 0], [0, 9], [8, 1], [0, 9]]) / 9.0
     )  # little is known of a state: transitions matter
     fields = {"states": 2, "categories": (2,), "emission_prior": 0.7, "transition_prior": 0.05}
-    chain = CategoricalHMM(**fields, chains=chains).sample(counts, 24_000, 24_000, rng)
-    thinned = chain.states[::24] @ (1 << np.arange(6)[::-1])
-    seen = np.bincount(thinned, minlength=64)
-    _, distribution = enumerated(CategoricalHMM(**fields, chains=2), counts)
-    likely = distribution * len(thinned) > 8
-    pooled = [np.append(each[likely], each[~likely].sum()) for each in (seen, distribution * len(thinned))]
-    assert (stats.chisquare(*pooled).pvalue > alpha) == accepted
+    chain = CategoricalHMM(**fields, chains=2).sample(counts, sweeps, sweeps, rng)
+    for chains, accepted in ((2, True), (1, False)):
+        _, distribution = enumerated(CategoricalHMM(**fields, chains=chains), counts)
+        assert (agreement(chain.states[::24], distribution) > alpha) == accepted
 
 
 @pytest.mark.statistical

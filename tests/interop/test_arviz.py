@@ -12,6 +12,8 @@ import pytest
 from privsample.interop import arviz as interop
 from privsample.interop.arviz import arviz_generation, plot_posterior, summary, to_arviz
 
+pytestmark = pytest.mark.generations
+
 
 @pytest.fixture
 def pyplot() -> Any:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privsample.interop import arviz as interop
 from privsample.interop.arviz import arviz_generation, read_netcdf, to_arviz, write_netcdf
+
+pytestmark = pytest.mark.generations
 
 DATA = Path(__file__).parent / "data"
 HARD = [0.0, -0.0, 1.0, 5e-324, 2.2e-308, 1 - 2**-53, 1 + 2**-52, np.nan, np.inf, -np.inf]
@@ -71,7 +73,6 @@ def test_booleans_and_integers_become_int64_and_byte_order_native(tmp_path):
     assert_same(read_netcdf(tmp_path / "a.nc")[0], expected)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     bits=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=5),
     text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),

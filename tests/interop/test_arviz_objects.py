@@ -9,6 +9,8 @@ import pytest
 import privsample as ps
 from privsample.interop.arviz import default_chains, read_netcdf
 
+pytestmark = pytest.mark.generations
+
 NAMES = ("no", "perhaps", "yes")
 # ArviZ 0.23 calls matplotlib 3.11 in a way that matplotlib 3.13 removes; it is not ours to mend.
 MATPLOTLIB = "Passing a dict or None as alias_mapping"

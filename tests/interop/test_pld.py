@@ -77,18 +77,19 @@ def test_directions_are_removal_and_addition():
 
 
 @pytest.mark.parametrize(
-    "pld",
+    "build",
     [
-        privacy_loss_distribution.from_gaussian_mechanism(1.0),
-        privacy_loss_distribution.from_laplace_mechanism(1.0, sampling_prob=0.3),
-        privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(1.0, 1e-4)),
-        privacy_loss_distribution.from_gaussian_mechanism(3.0).self_compose(50),
-        privacy_loss_distribution.from_randomized_response(0.4, 4),
-        privacy_loss_distribution.from_laplace_mechanism(1.0, use_connect_dots=False),
+        lambda: privacy_loss_distribution.from_gaussian_mechanism(1.0),
+        lambda: privacy_loss_distribution.from_laplace_mechanism(1.0, sampling_prob=0.3),
+        lambda: privacy_loss_distribution.from_privacy_parameters(common.DifferentialPrivacyParameters(1.0, 1e-4)),
+        lambda: privacy_loss_distribution.from_gaussian_mechanism(3.0).self_compose(50),
+        lambda: privacy_loss_distribution.from_randomized_response(0.4, 4),
+        lambda: privacy_loss_distribution.from_laplace_mechanism(1.0, use_connect_dots=False),
     ],
     ids=["Gaussian", "sampled", "approximate", "composed", "response", "rounded"],
 )
-def test_their_distributions_give_the_same_numbers(pld):
+def test_their_distributions_give_the_same_numbers(build):
+    pld = build()
     account = ps.from_pld(pld)
     for epsilon in EPSILONS:
         theirs = pld.get_delta_for_epsilon(epsilon)

@@ -12,6 +12,8 @@ from privsample import BetaBernoulli, LogisticPosterior, NoisyStatistics, Privat
 from privsample.interop import pymc, pymc_fits, pymc_sampling
 from tests.lanes import LONG
 
+pytestmark = pytest.mark.generations
+
 
 @pytest.fixture(scope="module")
 def run(request):

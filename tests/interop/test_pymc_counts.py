@@ -30,17 +30,20 @@ def noisy(family, scale):
     return noise_distribution(family, scale)
 
 
+@pytest.mark.generations
 @every_noise
-@pytest.mark.parametrize("observed", [-20.0, 11.0, 40.0])
-def test_counts_are_summed_out(noise, observed):
-    counts = np.arange(401)
-    own = noise.log_mass(observed - counts)
-    binomial = special.logsumexp(stats.binom.logpmf(counts, 40, 0.17) + own)
-    assert logp(NoisyCount.dist(40, 0.17, noise=noise), observed) == pytest.approx(binomial, rel=1e-12)
-    poisson = special.logsumexp(stats.poisson.logpmf(counts, 7.5) + own)
-    assert logp(NoisyPoisson.dist(7.5, noise=noise), observed) == pytest.approx(poisson, rel=1e-6)
+def test_counts_are_summed_out(noise):
+    """Below, at and above the counts that are likely."""
+    observed, counts = np.array([-20.0, 11.0, 40.0]), np.arange(401)
+    own = noise.log_mass(observed[:, None] - counts)
+    binomial = special.logsumexp(stats.binom.logpmf(counts, 40, 0.17) + own, axis=1)
+    found = logp(NoisyCount.dist(40, 0.17, noise=noise, size=3), observed)
+    assert found == pytest.approx(binomial, rel=1e-12)
+    poisson = special.logsumexp(stats.poisson.logpmf(counts, 7.5) + own, axis=1)
+    assert logp(NoisyPoisson.dist(7.5, noise=noise, size=3), observed) == pytest.approx(poisson, rel=1e-6)
 
 
+@pytest.mark.generations
 @every_noise
 def test_groups_and_copies(noise):
     """Two groups of their own size, probability and noise, each with two copies of its count."""
@@ -137,6 +140,7 @@ def test_too_many_counts_have_their_central_limit():
     assert logp(copies, several) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.generations
 def test_laplace_noise_in_a_central_limit_is_normal_given_latent_variances():
     p, noise = [0.5, 0.3, 0.2], ps.LaplaceNoise(scale=300.0)
     with pytest.raises(ValueError, match="latent variances, which belong to a model"):
@@ -147,6 +151,7 @@ def test_laplace_noise_in_a_central_limit_is_normal_given_latent_variances():
     assert "given the latent variances" in likelihood(variable)
 
 
+@pytest.mark.generations
 def test_exact_as_asked():
     noise = ps.GaussianNoise(noise_std=2.0)
     assert likelihood(NoisyCount.dist(100, 0.3, noise=noise, exact=False)).startswith("central limit")

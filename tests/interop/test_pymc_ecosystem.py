@@ -11,7 +11,7 @@ import privsample as ps
 
 pm = pytest.importorskip("pymc")
 NOISE = ps.LaplaceNoise(scale=3.0)
-pytestmark = pytest.mark.filterwarnings("ignore::Warning")  # the packages' own
+pytestmark = [pytest.mark.generations, pytest.mark.filterwarnings("ignore::Warning")]  # the packages' own warnings
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def survey():
     return model
 
 
+@pytest.mark.long  # Numba compiles the model anew for each simulation
 def test_simulation_based_calibration_by_simuk(survey):
     simuk = pytest.importorskip("simuk")
     pytest.importorskip("nutpie")
@@ -42,6 +43,7 @@ def test_prior_predictive_elicitation_by_preliz(survey):
     assert "Beta" in fitted
 
 
+@pytest.mark.long  # Numba compiles it, in half a minute
 def test_a_family_of_bambi():
     """A logistic regression of noisy counts, with predictions."""
     bambi, pandas = pytest.importorskip("bambi"), pytest.importorskip("pandas")

@@ -53,6 +53,7 @@ def test_sites(monkeypatch):
     assert words.endswith("All sites together cost epsilon = 0.5: each record is at one site.")
 
 
+@pytest.mark.generations
 def test_a_record_touches_one_site():
     whole = sites.mechanism().accountant
     assert whole.relation.n == sum(sites.SIZES.values())

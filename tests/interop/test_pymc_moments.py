@@ -79,6 +79,7 @@ def test_draws_of_a_regression_at_ten_thousand_records_have_the_density(alpha):
     assert stats.kstest(squares, stats.chi2(y.shape[-1]).cdf).pvalue > alpha
 
 
+@pytest.mark.generations
 def test_draws_of_a_regression_are_statistics_of_its_model():
     rng = np.random.default_rng(5)
     x = np.array([0.2, 0.9]) + rng.standard_normal((400_000, 2)) @ np.array([[0.5, 0.0], [0.3, 0.6]]).T
@@ -87,6 +88,7 @@ def test_draws_of_a_regression_are_statistics_of_its_model():
     assert mean_of(regression(1)) == pytest.approx(statistic / n, abs=3e-3)
 
 
+@pytest.mark.generations
 def test_laplace_noise_on_a_regression_has_latent_variances():
     with pm.Model() as model:
         slope = pm.Normal("slope", shape=1)
@@ -98,6 +100,7 @@ def test_laplace_noise_on_a_regression_has_latent_variances():
         NoisyRegressionMoments.dist(50, [1.0], 0.0, 1.0, [0.0], [[1.0]], **given)
 
 
+@pytest.mark.generations
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="low < high"):
         NoisyMoments.dist(5, 0.0, 1.0, bounds=(2, 1), noise="gaussian", noise_scale=1.0)

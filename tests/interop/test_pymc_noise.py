@@ -92,6 +92,7 @@ def test_a_window_loses_no_more_than_it_says(p):
         assert "window" in words
 
 
+@pytest.mark.generations
 def test_copies_of_a_count_are_views_of_one():
     noise, counts = LaplaceNoise(scale=3.0), np.arange(31)
     masses = stats.binom.logpmf(counts, 30, 0.3) + sum(noise.log_mass(y - counts) for y in (7.5, 12.25))
@@ -108,6 +109,7 @@ def test_two_categories_are_two_views_of_one_count():
     assert words.startswith("exact")
 
 
+@pytest.mark.generations
 def test_poisson_counts_are_summed_out():
     import pymc as library
 
@@ -225,6 +227,7 @@ def test_second_moments_have_the_moments_of_clipped_records(model, parameters, t
     assert found == pytest.approx(distribution.logpdf(observed), abs=0.02)
 
 
+@pytest.mark.generations
 def test_what_is_refused(monkeypatch):
     import pymc as library
 
@@ -302,11 +305,17 @@ def test_the_method_says_how(run):
     assert "divergences 0" in method
 
 
-def test_draws_by_mcmc_carry_the_statistics_of_the_sampler(run):
-    """Of the same structure as `run`, so that nothing is compiled."""
-    mechanism = NoisyStatistics(model=BetaBernoulli(alpha=1, beta=1), n=20, scale=2.0)
-    statistics = PrivateStatistics(release=mechanism.release([1] * 10 + [0] * 10, rng=np.random.default_rng(2)))
-    tree = statistics.mcmc(30, tune=30, chains=2, rng=np.random.default_rng(4)).to_arviz()
-    assert tree.posterior["theta"].shape == (2, 30)
-    assert tree.sample_stats["diverging"].shape == (2, 30)
+@pytest.mark.generations
+def test_draws_by_mcmc_carry_the_statistics_of_the_sampler():
+    """Of a central limit, which Numba compiles soonest; the noise dwarfs the spread of the count and the prior."""
+    n, noise_std = 10_000_000, 1e5
+    mechanism = NoisyStatistics(model=BetaBernoulli(alpha=1, beta=1), n=n, noise="gaussian", scale=noise_std)
+    statistics = PrivateStatistics(release=mechanism.release(np.arange(n) % 2, rng=np.random.default_rng(2)))
+    drawn = statistics.mcmc(300, tune=300, chains=2, rng=np.random.default_rng(4))
+    tree = drawn.to_arviz()
+    assert drawn.method.startswith("central limit")
+    assert tree.posterior["theta"].shape == (2, 300)
+    assert tree.sample_stats["diverging"].shape == (2, 300)
     assert np.array_equal(tree.observed_data["noisy_statistic"].values, statistics.observed)
+    assert drawn["theta"].mean() == pytest.approx(float(statistics.statistic) / n, abs=0.5 * noise_std / n)
+    assert drawn["theta"].std() == pytest.approx(noise_std / n, rel=0.3)

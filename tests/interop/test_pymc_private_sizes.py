@@ -30,6 +30,7 @@ def log_density(model, name, given):
     return compiled(model, name, given)(*given.values())
 
 
+@pytest.mark.generations
 def test_chains_start_at_the_noisy_total_and_the_model_can_be_frozen():
     from pymc.model.transform.optimization import freeze_dims_and_data
 
@@ -87,6 +88,7 @@ def test_groups_of_private_sizes():
     assert model.named_vars_to_dims["y_records"] == ("group",)
 
 
+@pytest.mark.generations
 def test_categories_and_observations_by_name():
     release = made(ps.DirichletCategorical((1, 1, 1)), [0, 1, 2, 2])
     with pm.Model() as model:
@@ -99,6 +101,7 @@ def test_categories_and_observations_by_name():
     assert log_density(model, "z", given | {"z_records": 7.0}) == pytest.approx(one)
 
 
+@pytest.mark.generations
 def test_what_does_not_fit_is_refused():
     release, public = made(BERNOULLI), made(BERNOULLI, n=30)
     with pm.Model():
@@ -120,6 +123,7 @@ def test_what_does_not_fit_is_refused():
         ps.PrivateStatistics(release=times).mcmc(10, tune=10, chains=1)
 
 
+@pytest.mark.generations
 def test_mcmc_samples_the_posterior_of_the_release(monkeypatch):
     """What is sampled, against enumeration: the posterior of the share, up to a factor, at a fixed mean of records."""
     sampled = []

@@ -9,6 +9,8 @@ import privsample as ps
 from privsample.interop.pymc_graphs import quiet
 from privsample.interop.pymc_records import record_program
 
+pytestmark = pytest.mark.generations
+
 RNG = np.random.default_rng(5)
 ROWS, NUMBER = ps.RecordColumn(width=3), ps.RecordColumn()
 BINARY = ps.RecordColumn(bounds=(0, 1), integer=True)
@@ -159,6 +161,7 @@ def test_what_depends_on_a_data_container_is_not_released():
     assert sorted(program.constrained(np.zeros((2, 1)))) == ["theta"]
 
 
+@pytest.mark.statistical
 def test_draws_from_the_prior(alpha):
     program, _, _ = _program("linear")
     drawn = program.constrained(program.prior_draws(4000, 3))

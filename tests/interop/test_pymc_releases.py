@@ -13,6 +13,8 @@ from scipy import special, stats
 import privsample as ps
 from privsample.pymc import NoisyCount, NoisyMoments, NoisyMultinomial, likelihood
 
+pytestmark = pytest.mark.generations
+
 SIZES = {"A": 40, "B": 60, "C": 50}
 MODE = "FAST_COMPILE"
 BETA = ps.BetaBernoulli(alpha=1, beta=1)

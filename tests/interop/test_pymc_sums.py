@@ -157,6 +157,7 @@ def test_the_gradient_is_that_of_the_density(noise):
         assert compute(*at)[1:] == pytest.approx(due, rel=1e-3 if noise == "laplace" else 1e-4, abs=1e-6)
 
 
+@pytest.mark.generations
 def test_groups_are_computed_as_one_by_one():
     mean, size, y = np.array([0.1, 1.0, 2.5]), np.array([3, 10, 40]), np.array([1.0, 8.0, 60.0])
     together = NoisySum.dist(
@@ -191,6 +192,7 @@ def test_random_draws_have_the_density(alpha, lower, accepted):
     assert (stats.kstest(found, "uniform").pvalue > alpha) == accepted
 
 
+@pytest.mark.generations
 def test_a_release_in_a_model():
     model = ps.GammaExponential(shape=2, rate=1, upper=3)
     mechanism = ps.NoisyStatistics(model=model, n=20, scale=6.0)
@@ -215,6 +217,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.generations
 @pytest.mark.parametrize(("changed", "error", "message"), WRONG)
 def test_bad_input_is_refused_before_compilation(changed, error, message):
     given = {"n": 5, "records": pm.Normal.dist(0, 1), "lower": -1.0, "upper": 2.0, "noise": ps.LaplaceNoise(scale=1.0)}
@@ -224,6 +227,7 @@ def test_bad_input_is_refused_before_compilation(changed, error, message):
         NoisySum.dist(n, records, **given)
 
 
+@pytest.mark.generations
 def test_a_variable_of_the_model_is_no_record():
     with pm.Model():
         x = pm.Normal("x")

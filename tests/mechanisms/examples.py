@@ -1,6 +1,7 @@
 """The examples of all mechanisms, found by themselves, and data for them: no test keeps a list of mechanisms."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,7 +27,12 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=M
 
 def data_for(mechanism):
     """Data that the mechanism takes: the first of its worst neighbours."""
-    return mechanism.worst_neighbours()[0].datasets[0]()
+    return _first_neighbours(mechanism).datasets[0]()
+
+
+@cache
+def _first_neighbours(mechanism):
+    return mechanism.worst_neighbours()[0]
 
 
 def columns_of_records(data):

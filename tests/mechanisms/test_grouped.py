@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import privsample as ps
@@ -25,7 +25,6 @@ def columns(rows):
     return units, groups, records
 
 
-@settings(max_examples=25)
 @given(ROWS, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_any_division_into_parts_gives_the_same_tally(rows, parts, random):
     whole, bounded = GROUPED.tally(columns(rows)[1:]), BOUNDED.tally(columns(rows))
@@ -38,7 +37,6 @@ def test_any_division_into_parts_gives_the_same_tally(rows, parts, random):
     assert GROUPED.release(data, rng=one) == GROUPED.release(whole, rng=other)
 
 
-@settings(max_examples=25)
 @given(ROWS)
 def test_a_unit_changes_few_groups_and_each_by_few_records(rows):
     with_unit, without = (BOUNDED.tally(columns(own)) for own in (rows, [row for row in rows if row[0]]))

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privsample import (
@@ -38,6 +38,7 @@ from privsample.distributions.exact import records
 from privsample.distributions.exact.grid import Grid
 from privsample.errors import SchemaError
 from tests.mechanisms.examples import data_for, each_mechanism
+from tests.properties import examples
 
 SUM = LaplaceSum(bounds=(0, 1), scale=2)
 MARK = SUM.tally([]).mechanism
@@ -100,7 +101,7 @@ def mechanisms_of_columns(n):
     return [*sums, *noisy, *draws, *query, *choice]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.sampled_from(SPECIAL) | st.floats(-2, 3), max_size=40),
     st.lists(st.integers(0, 40), max_size=6),

@@ -13,5 +13,5 @@ def in_floats(mechanism: Mechanism) -> Mechanism:
     tests/mechanisms/test_exact.py shows that exact and floating-point draws of posteriors have the same distribution.
     """
     if isinstance(mechanism, PosteriorMechanism | TemperedPosterior):
-        return replace(mechanism, exact=False)  # type: ignore[call-arg]
+        return replace(mechanism, exact=False)  # type: ignore[type-var]
     return mechanism

@@ -375,9 +375,9 @@ class PrivateGibbsHMM(Mechanism):
         scanned = cls(**small | {"states": 2, "entries": (1, 1)}, temperature=25.0, scan=1)
         bug = "the updates are too cold"
         return (
-            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_200),
-            Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
-            Example.with_wrong_fields("gibbs-scan", scanned, temperature=1.0, bug=bug, samples=1_200),
+            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=900),
+            Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=1_200),
+            Example.with_wrong_fields("gibbs-scan", scanned, temperature=1.0, bug=bug, samples=2_000),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

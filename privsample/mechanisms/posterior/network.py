@@ -195,7 +195,7 @@ class PrivateGibbsNetwork(Mechanism):
     def examples(cls) -> tuple[Example, ...]:
         """Two variables with an edge; the mutant adds too little noise."""
         example = cls(categories=(2, 2), edges=((0, 1),), n=1, scale=5.0, prior=0.1, sweeps=10, released_sweeps=1)
-        return (Example.with_wrong_fields("gibbs-network", example, scale=0.5, bug=TOO_LITTLE_NOISE, samples=700),)
+        return (Example.with_wrong_fields("gibbs-network", example, scale=0.5, bug=TOO_LITTLE_NOISE, samples=500),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """All records zero, and the same with the first `group` records in the last categories."""

@@ -112,7 +112,7 @@ class BernoulliSampling(Wrapper):
         """A mutant whose probabilities are not clipped."""
         base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
         example, bug = cls(base=base, margin=0.45, draws=4), "the probabilities are not clipped"
-        return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_000),)
+        return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=800),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the Bernoulli draws as outputs."""
