@@ -108,7 +108,7 @@ def test_a_mutant_is_killed_or_reported(project, capfd, monkeypatch):
     assert mutants.main() == 1
     mutants.save([killed, replace(survivor, status="equivalent", argument="0 has either sign")])
     assert mutants.main() == 0
-    assert "1 of 2 killed, 1 equivalent" in capfd.readouterr().out
+    assert "1 of 1 killed; 1 of the list are equivalent" in capfd.readouterr().out
 
 
 def test_problems_of_a_list_are_named(project):

@@ -373,7 +373,7 @@ def examine(mutant: Mutant, checkout: Checkout, seconds: dict[str, float], last:
     Returns
     -------
     Mutant
-        The mutant with its status: killed, or as it was.
+        The mutant with its status: killed, equivalent if it was, or unknown.
     """
     started, found = time.monotonic(), None
     checkout.apply(mutant)
@@ -387,7 +387,9 @@ def examine(mutant: Mutant, checkout: Checkout, seconds: dict[str, float], last:
     took = time.monotonic() - started
     verdict = f"killed by {found}" if found else f"survived ({mutant.status})"
     print(f"{mutant.number:3d} {mutant.file} {mutant.kind}: {verdict}; {took:.0f} s", flush=True)
-    return replace(mutant, status=KILLED, killed_by=found) if found else mutant
+    if found:
+        return replace(mutant, status=KILLED, killed_by=found)
+    return replace(mutant, status=UNKNOWN) if mutant.status == KILLED else mutant
 
 
 def run(mutants: list[Mutant], seconds: dict[str, float], last: str, jobs: int) -> list[Mutant]:
@@ -449,7 +451,9 @@ def main() -> int:
     """Run a command; return its exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("command", choices=("choose", "check", "run"))
-    parser.add_argument("numbers", nargs="*", type=int, help="run: the mutants to examine; default: all")
+    parser.add_argument(
+        "numbers", nargs="*", type=int, help="run: the mutants to examine; default: all but equivalent ones"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="choose: the seed of the draw")
     parser.add_argument("--last", choices=STAGES, default=STAGES[-1], help="run: the last stage; default: others")
     parser.add_argument("--times", type=Path, nargs="*", default=[], help="run: tables that pytest --times wrote")
@@ -461,14 +465,19 @@ def main() -> int:
         return 0
     mutants = load()
     if options.command == "run":
-        chosen = [mutant for mutant in mutants if not options.numbers or mutant.number in options.numbers]
+        chosen = [
+            mutant
+            for mutant in mutants
+            if (mutant.number in options.numbers if options.numbers else mutant.status != EQUIVALENT)
+        ]
         examined = run(chosen, _seconds(options.times), options.last, options.jobs)
         if options.record:
             by_number = {mutant.number: mutant for mutant in examined}
             save([by_number.get(mutant.number, mutant) for mutant in mutants])
         survivors = [before for before, after in zip(chosen, examined, strict=True) if after.status != KILLED]
         unargued = [mutant for mutant in survivors if mutant.status != EQUIVALENT]
-        print(f"{len(chosen) - len(survivors)} of {len(chosen)} killed, {len(survivors) - len(unargued)} equivalent")
+        argued = sum(mutant.status == EQUIVALENT for mutant in mutants)
+        print(f"{len(chosen) - len(survivors)} of {len(chosen)} killed; {argued} of the list are equivalent")
         return int(bool(unargued))
     found = list(problems(mutants))
     print("\n".join(found) or f"{len(mutants)} mutants fit the source")

@@ -370,6 +370,14 @@ def test_the_default_grid_depends_on_public_scales():
     assert slow == 2.0**20 * fast
 
 
+@pytest.mark.parametrize(("truncation", "power"), [((0.5, 5.0), 4.0), ((0.3, 100.0), 64.0)])
+def test_the_default_grid_of_truncated_draws_depends_on_the_larger_bound(truncation, power):
+    """The power of two at or below it, times 2^-40."""
+    model = ps.GammaPoisson(shape=2, rate=1, upper=5)
+    mechanism = ps.TemperedPosterior(model=model, n=100, temperature=2.0, truncation=truncation)
+    assert mechanism._grid == {"rate": power * 2.0**-40}
+
+
 @pytest.mark.parametrize("grid", [None, 2.0**-10])
 def test_a_target_that_no_prior_weight_meets_is_called_unreachable(grid):
     with pytest.raises(UnreachableTarget, match="the privacy loss of this mechanism is unbounded"):
