@@ -112,7 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the tests of the lane, and count what shares the false-alarm rate; each worker collects the whole suite."""
     config.stash[_COUNT] = sum(item.get_closest_marker("statistical") is not None for item in items)
     chosen = config.getoption("--lane")
-    kept, left = [], []
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         (kept if runs(item, chosen) else left).append(item)
     items[:] = kept

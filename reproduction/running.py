@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
+from privsample._optional import require
 from privsample.simulations.report.results import Made
 from reproduction import experiment
 
@@ -28,6 +29,7 @@ def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) 
     this process writes. Raises: ValueError, for an unknown name; ImportError, before any run, if Matplotlib or a
     package of data is missing; OSError, for a file that cannot be written.
     """
+    require("joblib", "audit", "reproducing figures")
     from joblib import Parallel, delayed
 
     _check_packages(names)

@@ -47,6 +47,7 @@ from reproduction import (
     sgd_small_data,
     tempered,
 )
+from reproduction.calibration_models import MODELS
 from reproduction.flights import Flights, flights
 
 Settings = tuple[tuple[ModuleType, str, Any], ...]  # a module, the name of a value in it, and the smaller value
@@ -153,7 +154,7 @@ SMALL: Mapping[str, Settings] = {
     "efficiency": ((efficiency, "SIZES", (10, 1000, 100_000)), (efficiency, "REPEATS", 4000)),
     "calibration": (
         (calibration, "SIMULATIONS", 20),
-        (calibration, "MODELS", calibration.MODELS[:1]),
+        (calibration, "MODELS", MODELS[:1]),
         (calibration, "SETTINGS", ((10, 1.0, 0.0), (100, 1.0, 0.0))),
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),

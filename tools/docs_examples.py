@@ -17,6 +17,8 @@ from typing import Any
 
 import docs_plots
 
+from privsample.simulations.report import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "pages"
 DIRECTIVE = re.compile(r"^```\{(picture|account)\} (.*)\n((?::\w+: .*\n)*)", re.MULTILINE)
@@ -115,7 +117,7 @@ def run(name: str, text: str) -> PageRun:
 def _show(directive: re.Match[str], names: dict[str, Any]) -> Shown:
     """Evaluate the expression of a directive with the names that the examples before it left."""
     kind, expression, options = directive[1], directive[2], dict(_OPTION.findall(directive[3]))
-    beside = {"figures": docs_plots.figures, "example": lambda stem: import_module(f"examples.{stem}")}
+    beside: dict[str, Any] = {"figures": figures, "example": lambda stem: import_module(f"examples.{stem}")}
     try:
         value = eval(expression, names | beside)  # the page's own code, like its examples
         if kind == "account":

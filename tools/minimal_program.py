@@ -34,7 +34,8 @@ def releases() -> None:
     )
     release = counter.release(np.repeat([0, 1], 50))
     assert "patient" in release.statement()
-    for number, made in enumerate((release, posterior.release(np.repeat([0, 1], 50)))):
+    releases: tuple[ps.Release, ...] = (release, posterior.release(np.repeat([0, 1], 50)))
+    for number, made in enumerate(releases):
         made.save(f"release{number}.json")
         assert ps.Release.load(f"release{number}.json") == made
     draws = ps.PrivateStatistics(release=release).draw(100)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample._optional import require
 from privsample.accounting.targets import DP
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
@@ -186,10 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("usage: python -m privsample.simulations.demo FOLDER", file=sys.stderr)
         return 2
     start = time.perf_counter()
-    print("Drawing, accounting and auditing; this takes about half a minute ...", flush=True)
-    from joblib import parallel_config
-
+    print("Drawing, accounting and auditing; this takes less than a minute ...", flush=True)
     try:
+        require("sklearn", "audit", "the demo")
+        require("joblib", "audit", "the demo")
+        from joblib import parallel_config
+
         with parallel_config(n_jobs=-1):
             lines = run(Path(given[0]))
     except (OSError, ImportError) as error:
