@@ -68,7 +68,7 @@ test-generations: environment ## the tests of the other generation of PyMC and A
 	@.venv/bin/python tools/generations.py
 
 .PHONY: mutants
-mutants: environment ## sixty mutants of accounts and mechanisms, each of which a test must kill (half an hour)
+mutants: environment ## sixty mutants of accounts and mechanisms, each of which a test must kill (five minutes)
 	.venv/bin/python tools/mutants.py run
 
 .PHONY: minimal-install

@@ -111,6 +111,13 @@ def test_a_mutant_is_killed_or_reported(project, capfd, monkeypatch):
     assert "1 of 1 killed; 1 of the list are equivalent" in capfd.readouterr().out
 
 
+def test_a_test_that_fails_without_a_mutant_kills_none(project):
+    test = mutants.ROOT / "tests/test_sign.py"
+    test.write_text(test.read_text(encoding="utf-8") + "    assert sign(0) == 0\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match=r"test_sign\.py::test_sign fails without a mutant"):
+        mutants.run([project[1]], {}, "nearest", 1)
+
+
 def test_problems_of_a_list_are_named(project):
     killed, survivor = project
     assert list(mutants.problems([survivor])) == ["mutant 2 survives, and no argument is recorded"]

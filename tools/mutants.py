@@ -327,7 +327,7 @@ def stages(mutant: Mutant, seconds: dict[str, float]) -> Iterator[tuple[str, lis
     scores = {file: _nearness(mutant, file) for file in files}
     near = sorted((file for file in files if scores[file] >= 3), key=lambda file: (-scores[file], seconds.get(file, 0)))
     near = [file for file in near if seconds.get(file, 0.0) < SHORT / 10][:NEAREST]
-    yield "nearest", [mutant.file, *near], SHORT
+    yield "nearest", [mutant.file, *near], LONG
     cheap = sorted((file for file in files if file not in near), key=lambda file: seconds.get(file, 0.0))
     room = Path(mutant.file).parts[1]
     yield "room", [file for file in cheap if file.startswith(f"tests/{room}/")], LONG
@@ -374,16 +374,25 @@ def examine(mutant: Mutant, checkout: Checkout, seconds: dict[str, float], last:
     -------
     Mutant
         The mutant with its status: killed, equivalent if it was, or unknown.
+
+    Raises
+    ------
+    RuntimeError
+        If the test that failed also fails without the mutant, or has no end in a third of the time.
     """
-    started, found = time.monotonic(), None
+    started, found, stage, tests, limit = time.monotonic(), None, "", [""], 0.0
     checkout.apply(mutant)
     try:
         for stage, tests, limit in stages(mutant, seconds):
-            if found is not None or STAGES.index(stage) > STAGES.index(last):
+            if STAGES.index(stage) > STAGES.index(last):
                 break
-            found = checkout.failing(tests, limit)
+            if found := checkout.failing(tests, limit):
+                break
     finally:
         checkout.restore(mutant)
+    endless = found is not None and found.endswith(" seconds)")
+    if found and stage != STAGES[0] and (broken := checkout.failing(tests if endless else [found], limit / 3)):
+        raise RuntimeError(f"{broken} fails without a mutant, too")
     took = time.monotonic() - started
     verdict = f"killed by {found}" if found else f"survived ({mutant.status})"
     print(f"{mutant.number:3d} {mutant.file} {mutant.kind}: {verdict}; {took:.0f} s", flush=True)
