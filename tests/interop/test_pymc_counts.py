@@ -104,18 +104,25 @@ def by_enumeration(n, p, noises, copies):
     return special.logsumexp(terms)
 
 
-@every_noise
-@pytest.mark.parametrize(
-    ("n", "p", "observed"),
-    [
-        (20, [0.3, 0.7], [8, 15]),
-        (12, [0.5, 0.3, 0.2], [7, 1, -3]),
-        (12, [0.9, 0.05, 0.03, 0.02], [5, 4, 3, 8]),
-        (30, [0.9, 0.1 - 1e-6, 1e-6], [50, 4, 1]),
-        (1, [0.2, 0.3, 0.5], [-6, -2, -3]),  # few records: all counts are possible, however the noise falls
-        (6, [0.1, 0.2, 0.3, 0.4], [12, -7, 3, -5]),
-    ],
-)
+CATEGORIES = {
+    "two": (20, [0.3, 0.7], [8, 15]),
+    "three": (12, [0.5, 0.3, 0.2], [7, 1, -3]),
+    "rare": (12, [0.9, 0.05, 0.03, 0.02], [5, 4, 3, 8]),
+    "rarer": (30, [0.9, 0.1 - 1e-6, 1e-6], [50, 4, 1]),
+    "one record": (1, [0.2, 0.3, 0.5], [-6, -2, -3]),  # all counts are possible, however the noise falls
+    "four": (6, [0.1, 0.2, 0.3, 0.4], [12, -7, 3, -5]),
+}
+
+
+def categories_and_noises():
+    """Each case with Laplace noise, and each noise with one record; the other pairs in the long lane."""
+    for name, case in CATEGORIES.items():
+        for noise in NOISES:
+            short = noise is NOISES[0] or name == "one record"
+            yield pytest.param(noise, *case, id=f"{name}-{noise.name}", marks=[] if short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("noise", "n", "p", "observed"), categories_and_noises())
 def test_categories_against_all_vectors_of_counts(noise, n, p, observed):
     """A rare category, where the central limit fails, among them; each category has its own noise."""
     noises = [noisy(noise.name, 1.1 + 0.5 * k) for k in range(len(p))]
