@@ -25,9 +25,9 @@ settings.register_profile(
 
 def examples(number: int) -> settings:
     """Return the settings of a property test that runs this many examples in `make test`."""
-    return settings(max_examples=max(number, settings.default.max_examples if is_thorough() else 0))
+    return settings(max_examples=max(number, settings().max_examples if is_thorough() else 0))
 
 
 def is_thorough() -> bool:
     """Return True in the long lane."""
-    return settings.default.max_examples == THOROUGH
+    return settings().max_examples == THOROUGH
