@@ -42,7 +42,9 @@ def example():
     )
 
 
+@pytest.mark.long
 def test_requirements():
+    """All at once; in `test`, tests of every mechanism check the requirements, and audit its examples."""
     check_mechanism(ps.LangevinModel)
 
 
@@ -172,8 +174,15 @@ def test_a_batch_of_all_records_costs_what_full_batches_cost():
     assert batches.accountant.epsilon(1e-6) >= epsilon * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("by", ["data_weight", "step_size"])
-@pytest.mark.parametrize("batches", [{}, {"batch_probability": 0.2}])
+@pytest.mark.parametrize(
+    ("by", "batches"),
+    [
+        ("data_weight", {}),
+        ("step_size", {}),
+        ("data_weight", {"batch_probability": 0.2}),
+        pytest.param("step_size", {"batch_probability": 0.2}, marks=pytest.mark.long),
+    ],
+)
 def test_calibration(by, batches):
     fixed = {"columns": NUMBERS, "relation": ps.AddRemove(), "clip": 3.0, "steps": 40} | batches
     fixed |= {"step_size": 0.5} if by == "data_weight" else {}
