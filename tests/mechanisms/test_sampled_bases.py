@@ -97,15 +97,20 @@ def test_a_cost_that_depends_on_the_size_is_refused_for_random_sizes():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["moments", "tempered", "logistic", "gibbs", "best of runs", "descent"])
+@pytest.mark.parametrize(
+    "name",
+    ["moments", "tempered", "logistic", "gibbs", pytest.param("best of runs", marks=pytest.mark.long), "descent"],
+)
 def test_audits_agree(name, rng, alpha):
+    """The best of runs at night: each of its draws runs its base several times."""
     mechanism = ps.Subsampled(base=BASES[name][0], scheme=ps.WithoutReplacement(n=N, m=3))
     assert not ps.audit(mechanism, samples=400, rng=rng, level=alpha).violated
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["statistics", "logistic"])
+@pytest.mark.parametrize("name", ["statistics", pytest.param("logistic", marks=pytest.mark.long)])
 def test_audits_of_the_hybrid_agree(name, rng, alpha):
+    """Of logistic posteriors at night: each sample has another size, for which the sampler is set up anew."""
     scheme = ps.WithReplacement(n=4, m=3)
     mechanism = ps.Subsampled(base=BASES[name][0], scheme=scheme, relation=ps.AddRemove())
     assert not ps.audit(mechanism, samples=200, rng=rng, level=alpha).violated
