@@ -42,7 +42,7 @@ check: lint ## for each small step: lint, and the tests that matter most (a minu
 	$(took)
 
 .PHONY: test
-test: environment ## what each change must pass: the whole suite, on both generations of PyMC (ten minutes on two cores)
+test: environment ## what each change must pass: the whole suite, on both generations of PyMC (half an hour on two cores)
 	$(say)
 	$(TEST) --cov=privsample/accounting --cov-report=
 	@echo 'privsample/accounting must be covered in full:'
