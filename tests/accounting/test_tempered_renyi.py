@@ -97,7 +97,7 @@ def fifty_digits():
             yield pytest.param(name, order, moved, marks=[] if short else pytest.mark.long)
 
 
-@pytest.mark.parametrize(("name", "order", "moved"), fifty_digits())
+@pytest.mark.parametrize(("name", "order", "moved"), list(fifty_digits()))
 def test_no_sum_exceeds_the_account_at_fifty_digits(name, order, moved):
     """For whole sums the account is the maximum over all; for real sums it is close to the maximum over a few."""
     n, temperature = 4, 2.0

@@ -122,7 +122,7 @@ def categories_and_noises():
             yield pytest.param(noise, *case, id=f"{name}-{noise.name}", marks=[] if short else pytest.mark.long)
 
 
-@pytest.mark.parametrize(("noise", "n", "p", "observed"), categories_and_noises())
+@pytest.mark.parametrize(("noise", "n", "p", "observed"), list(categories_and_noises()))
 def test_categories_against_all_vectors_of_counts(noise, n, p, observed):
     """A rare category, where the central limit fails, among them; each category has its own noise."""
     noises = [noisy(noise.name, 1.1 + 0.5 * k) for k in range(len(p))]
