@@ -322,11 +322,8 @@ def test_groups_of_a_given_order_have_multiples_of_the_shift():
     assert full.group(3).rdp(2.0) == pytest.approx(9 * full.rdp(2.0), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "order", ["given", "shuffle_once", "reshuffle", pytest.param("allocated", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("order", ["given", "shuffle_once", "reshuffle", "allocated"])
 def test_mu_and_its_regret_agree(order):
-    """Of allocated batches at night: the next test checks what is their own, the table that the search reads."""
     loss = LogisticLoss(features=2, norm=1.0, radius=1.0)
     epochs = 1 if order == "allocated" else 2
     account = SGDAccountant(loss=loss, n=100, rate=0.5, noise_std=0.5, batch=25, epochs=epochs, order=order)
