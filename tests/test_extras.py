@@ -232,7 +232,8 @@ def test_each_page_names_the_extras_that_its_examples_need():
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = page.read_text(encoding="utf-8")
         code = "\n".join(re.findall(r"^(?:>>>|\.\.\.) ?(.*)$", text, re.MULTILINE))
-        installed = names(project()["dependencies"]) | {"private-majority"}  # the package of docs/guides/extend.md
+        # The package of docs/guides/extend.md, and the folder of a checkout that docs/guides/groups.md names.
+        installed = names(project()["dependencies"]) | {"private-majority", "reproduction"}
         for extras, others in re.findall(r"pip install '(?:privsample|\.)\[([\w,]+)\]'((?: \w+)*)", text):
             installed |= set().union(*map(of_extra, extras.split(","))) | set(others.split())
         for module in imported(code) - ALWAYS_THERE:
