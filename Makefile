@@ -22,7 +22,7 @@ environment: ## build .venv from requirements.lock (two or three minutes); does 
 	@$(PYTHON) tools/environment.py
 
 .PHONY: demo
-demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (under a minute)
+demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (two or three minutes)
 	$(say)
 	$(RUN) privsample.simulations.demo demo
 	$(took)

@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("usage: python -m privsample.simulations.demo FOLDER", file=sys.stderr)
         return 2
     start = time.perf_counter()
-    print("Drawing, accounting and auditing; this takes less than a minute ...", flush=True)
+    print("Drawing, accounting and auditing; this takes two or three minutes ...", flush=True)
     try:
         require("sklearn", "audit", "the demo")
         require("joblib", "audit", "the demo")
