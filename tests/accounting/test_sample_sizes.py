@@ -85,6 +85,16 @@ def test_epsilon_inverts_the_curve_and_does_not_fall_below_it(name):
     assert by_size(BASES[name], epsilon * (1 - 2e-3)) > 1e-3
 
 
+@pytest.mark.parametrize("name", ["tempered-beta", "tempered-even-beta"])
+def test_closed_forms_bound_the_renyi_curve_of_every_size(name):
+    """The integral of a sample's Rényi curve takes them where it ends."""
+    (pair,) = sampled(BASES[name]).bounds.pairs
+    orders = np.array([1.5, 2.0, 8.0, 50.0])
+    bound = pair.curves.ceiling(orders)
+    assert all((BASES[name](k).rdp(orders) <= bound).all() for k in range(1, N + 1))
+    assert (bound <= 4 * BASES[name](1).rdp(orders)).all()
+
+
 # By a rule of 4000 nodes, which takes seconds for these; they share what is tested here with the other bases.
 SLOW = ("fractional-beta", "three-categories", "tempered-beta", "tempered-even-beta")
 

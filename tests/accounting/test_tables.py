@@ -111,6 +111,7 @@ def test_a_composition_with_too_expensive_grids_is_tabulated_member_by_member():
     pair = ProductPair(members=((posterior, 2), (GaussianPair(mu=0.5), 1)))
     assert pair.is_on_grid
     table = TabulatedPair.of(pair)
+    assert (pair.from_table, table.from_table) == (False, True)
     (member, times), (cheap, _) = table.pair.members
     assert (member, times, cheap) == (TabulatedPair(pair=posterior), 2, GaussianPair(mu=0.5))
     nodes = np.linspace(-14.0, 14.0, 2001)  # two posteriors on a fine grid, and Gaussian noise in closed form
