@@ -62,7 +62,7 @@ def conditional(base, floor=0.2):
     return ps.ConditionalAccountant(base=base, event_probability=floor)
 
 
-@pytest.fixture(params=[pytest.param(16, id="short tables"), pytest.param(1, id="nested")])
+@pytest.fixture(params=[pytest.param(16, id="short tables"), pytest.param(1, id="nested", marks=pytest.mark.long)])
 def shorter(request, monkeypatch):
     """Divides the budget of one table: shorter tables are looser bounds, and what is claimed here holds for each size.
 

@@ -1,5 +1,6 @@
 """What an analyst infers from noisy statistics: plug-in and noise-aware posteriors, and draws of them."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -155,12 +156,18 @@ WIDE = {  # bounds that no record reaches: their likelihood is what was taken fo
 each_sum = pytest.mark.parametrize("name", SUMS)
 
 
+def calibration_cases():
+    """Each model with one noise, and the mutant; both noises in the long lane."""
+    short = {("normal", "gaussian"), ("counts", "laplace"), ("times", "gaussian")}
+    for name, noise in itertools.product(SUMS, ("laplace", "gaussian")):
+        marks = () if (name, noise) in short else pytest.mark.long
+        yield pytest.param(name, noise, "modelled", True, id=f"{name}-{noise}", marks=marks)
+    for name in SUMS:
+        yield pytest.param(name, "gaussian", "ignored", False, id=f"{name}-mutant")
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("noise", "bounds", "accepted"),
-    [("laplace", "modelled", True), ("gaussian", "modelled", True), ("gaussian", "ignored", False)],
-)
-@each_sum
+@pytest.mark.parametrize(("name", "noise", "bounds", "accepted"), list(calibration_cases()))
 def test_noise_aware_posteriors_of_sums_are_calibrated(name, noise, bounds, accepted, rng, alpha):
     """Half of the records clip, also in the mutant, whose likelihood ignores the bounds.
 
@@ -199,6 +206,7 @@ def test_intervals_hold_the_truth_where_a_quarter_of_the_records_clip(name, boun
     assert (stats.binomtest(held, 30, 0.9).pvalue > alpha) == accepted
 
 
+@pytest.mark.long  # compiling takes twenty seconds; the next test compares the density that is compiled
 def test_draws_of_chains_are_those_of_the_exact_route(rng):
     """Central limit of 400 clipped records against their exact likelihood: intervals a few hundredths apart."""
     pytest.importorskip("pymc")
@@ -213,20 +221,22 @@ def test_draws_of_chains_are_those_of_the_exact_route(rng):
     )
     ignored = WIDE["normal"].noise_aware(400, mechanism.distribution, statistics.observed).distribution
     assert abs(float(ignored.mean) - drawn.mean()) > spread
-    exact = statistics.draw(20_000, rng=rng)
-    assert "sum of clipped records" in exact.method
-    assert exact[model.parameter].mean() == pytest.approx(float(distribution.mean), abs=0.05 * spread)
-    plain = statistics.draw(5, plug_in=True, rng=rng)
-    assert plain.method == "plug-in: the noise and the clipping of records are ignored"
 
 
-def test_the_density_of_chains_is_that_of_the_exact_route(rng, monkeypatch):
-    """The density that NUTS would be given, for a second model, because compiling that takes twenty seconds."""
+@pytest.mark.parametrize(
+    ("name", "clipped", "theta", "coordinate"),
+    [
+        ("times", {"upper": 2.8}, 0.5, lambda model, theta: np.log(model.rate * theta)),
+        ("normal", {"bounds": (-4, 1)}, 0.325, lambda model, theta: (theta - model.mean) / model.variance**0.5),
+    ],
+    ids=["times", "normal"],
+)
+def test_the_density_of_chains_is_that_of_the_exact_route(name, clipped, theta, coordinate, rng, monkeypatch):
+    """The density that NUTS would be given, in the coordinate of the graph, because compiling it takes long."""
     pymc_fits = pytest.importorskip("privsample.interop.pymc_fits")
-    mode = pytest.importorskip("pytensor").compile.mode.Mode(linker="py", optimizer="fast_compile")
-    model = replace(SUMS["times"], upper=2.8)
+    model = replace(SUMS[name], **clipped)
     mechanism = NoisyStatistics.calibrate(model=model, n=400, target=DP(epsilon=1, delta=0.0))
-    statistics = private(mechanism, model.simulate(np.array(0.5), 400, rng), rng)
+    statistics = private(mechanism, model.simulate(np.array(theta), 400, rng), rng)
     built = []
 
     def stop(graph, **settings):
@@ -237,16 +247,18 @@ def test_the_density_of_chains_is_that_of_the_exact_route(rng, monkeypatch):
     monkeypatch.setattr(pymc_fits, "run", stop)
     with pytest.raises(KeyboardInterrupt):
         statistics.mcmc()
-    density, (variable,) = built[0].compile_logp(jacobian=False, mode=mode), built[0].value_vars
+    density, (variable,) = built[0].compile_logp(jacobian=False, mode="FAST_COMPILE"), built[0].value_vars
     exact = statistics.noise_aware()
     at = exact.quantile(np.array([0.05, 0.3, 0.5, 0.7, 0.95]))
-    found = np.array([density({variable.name: np.log(model.rate * theta)}) for theta in at])
+    found = np.array([density({variable.name: coordinate(model, each)}) for each in at])
     assert np.ptp(found - exact.log_density(at)) < 0.1  # equal up to a constant
-    ignored = WIDE["times"].noise_aware(400, mechanism.distribution, statistics.observed).distribution
+    ignored = WIDE[name].noise_aware(400, mechanism.distribution, statistics.observed).distribution
     assert np.ptp(found - ignored.log_density(at)) > 1.0
     drawn = statistics.draw(20_000, rng=rng)
     assert "sum of clipped records" in drawn.method
     assert drawn[model.parameter].mean() == pytest.approx(float(exact.mean), abs=0.05 * float(exact.variance) ** 0.5)
+    plain = statistics.draw(5, plug_in=True, rng=rng)
+    assert plain.method == "plug-in: the noise and the clipping of records are ignored"
 
 
 def test_the_examples_of_clipped_releases():
