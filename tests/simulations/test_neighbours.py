@@ -56,7 +56,8 @@ LOOSE = {  # upper bounds that no pair attains: docs/notes
     "shuffled": 0.9,  # attained by datasets that are not offered, next to the epsilon of one response: shuffling.md
 }
 
-SLOW = {"random-allocation": 3_000, "sample-from-a-table": 3_000}  # numbers of draws, which are releases of their own
+# Numbers of draws, which are releases of their own.
+SLOW = dict.fromkeys(("random-allocation", "sample-from-a-table", "sampled-statistics"), 3_000)
 
 
 def excess(case, epsilons, rng, draws):
