@@ -85,7 +85,7 @@ ACCOUNTS = {
     "gamma-exponential posterior": ps.PosteriorAccountant(
         model=ps.GammaExponential(shape=4, rate=9, upper=2), n=5, data_weight=0.3
     ),
-    "subsampled gaussian": 10 * ps.SubsampledAccountant(base=GAUSSIAN, scheme=ps.PoissonSampling(rate=0.1)),
+    "subsampled gaussian": 3 * ps.SubsampledAccountant(base=GAUSSIAN, scheme=ps.PoissonSampling(rate=0.1)),
     "subsampled laplace": ps.SubsampledAccountant(base=LAPLACE, scheme=ps.PoissonSampling(rate=0.1)),
     "subsampled without replacement": ps.SubsampledAccountant(
         base=ps.GaussianAccountant(sensitivity=1, noise_std=2, relation=ps.ReplaceOne(n=5)),

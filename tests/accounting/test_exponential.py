@@ -156,10 +156,10 @@ def exact_draws(loss_range, draws, epsilon):
             )
             return mp.fsum(max(term, mp.mpf(0)) for term in terms)
 
-        grid = [r * k / 400 for k in range(401)]
+        grid = [r * k / 100 for k in range(101)]
         best = max(grid, key=delta)
-        low, high = max(best - r / 400, mp.mpf(0)), min(best + r / 400, r)
-        for _ in range(60):  # between two kinks the function has one peak; the grid is finer than the kinks here
+        low, high = max(best - r / 100, mp.mpf(0)), min(best + r / 100, r)
+        for _ in range(40):  # between two kinks the function has one peak; the grid is finer than the kinks here
             third = (high - low) / 3
             low, high = (low + third, high) if delta(low + third) < delta(high - third) else (low, high - third)
         return delta((low + high) / 2)

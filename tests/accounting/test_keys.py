@@ -136,7 +136,7 @@ def test_the_threshold_account_is_the_largest_over_all_numbers_of_units(noise, c
 @pytest.mark.parametrize(
     "noise", [ps.GaussianNoise(noise_std=6.0), ps.LaplaceNoise(scale=3.0), ps.DiscreteGaussianNoise(noise_std=6.0)]
 )
-@pytest.mark.parametrize("count", [1, 2, 3, 20])
+@pytest.mark.parametrize("count", [1, 2, 3, pytest.param(20, marks=pytest.mark.long)])
 def test_views_agree(noise, count):
     account = ps.ThresholdKeysAccountant(noise=noise, threshold=30.0, keys_per_unit=count)
     delta = 0.01

@@ -153,7 +153,7 @@ def last_states(gradient, *, step_size, steps, grid):
 @pytest.mark.parametrize("step_size", [0.05, 0.5, 1.0])
 def test_linear_gradients_attain_it(steps, step_size):
     """U = w^2/2 + s w: the closed form in place of an upper bound."""
-    grid = np.linspace(-10, 10, 4001)
+    grid = np.linspace(-8, 8, 1201)
     p, q = (last_states(lambda w, s=s: w + s, step_size=step_size, steps=steps, grid=grid) for s in (0.4, -0.4))
     own = account(step_size, 1, 1, 0.8, steps)
     for epsilon in own.shift * np.array([0.0, 0.5, 1.0, 2.0]):

@@ -85,7 +85,7 @@ def test_epsilon_inverts_the_curve_and_does_not_fall_below_it(name):
     assert by_size(BASES[name], epsilon * (1 - 2e-3)) > 1e-3
 
 
-@pytest.mark.parametrize("name", ["tempered-beta", "tempered-even-beta"])
+@pytest.mark.parametrize("name", [pytest.param("tempered-beta", marks=pytest.mark.long), "tempered-even-beta"])
 def test_closed_forms_bound_the_renyi_curve_of_every_size(name):
     """The integral of a sample's Rényi curve takes them where it ends."""
     (pair,) = sampled(BASES[name]).bounds.pairs
@@ -96,7 +96,14 @@ def test_closed_forms_bound_the_renyi_curve_of_every_size(name):
 
 
 # By a rule of 4000 nodes, which takes seconds for these; they share what is tested here with the other bases.
-SLOW = ("fractional-beta", "three-categories", "tempered-beta", "tempered-even-beta")
+SLOW = (
+    "fractional-beta",
+    "three-categories",
+    "tempered-beta",
+    "tempered-even-beta",
+    "tempered-counts",
+    "tempered-normal",
+)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else []) for name in BASES])
@@ -252,13 +259,15 @@ def test_the_hull_of_chords_is_convex_and_removes_kinks():
     assert (np.diff(slopes) > 0).all()
 
 
-def test_many_records_are_affordable():
+@pytest.mark.parametrize(
+    "name", ["counts", "normal", *(pytest.param(name, marks=pytest.mark.long) for name in ("beta", "tempered-normal"))]
+)
+def test_many_records_are_affordable(name):
     """Each view of a sample of thousands of records is a number, and costs no more than with fewer records."""
-    for name in ("beta", "counts", "normal", "tempered-normal"):
-        few, many = (sampled(BASES[name], n=n, rate=0.01) for n in (300, 3000))
-        assert 0.0 < float(many.epsilon(1e-6)) < float(few.epsilon(1e-6))
-        assert float(many.delta(0.01)) < float(few.delta(0.01))
-        assert float(many.rdp(1.5)) < float(few.rdp(1.5))
+    few, many = (sampled(BASES[name], n=n, rate=0.01) for n in (300, 3000))
+    assert 0.0 < float(many.epsilon(1e-6)) < float(few.epsilon(1e-6))
+    assert float(many.delta(0.01)) < float(few.delta(0.01))
+    assert float(many.rdp(1.5)) < float(few.rdp(1.5))
 
 
 def test_the_pair_is_its_own_reverse_below_zero():

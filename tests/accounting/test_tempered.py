@@ -115,7 +115,7 @@ def test_no_dataset_exceeds_the_account(name, n, temperature):
 def test_three_proportions_do_not_exceed_the_account():
     alpha, low, n = np.array([0.6, 1.0, 2.0]), 0.1, 4
     account = TemperedAccountant(model=DirichletCategorical(alpha=tuple(alpha)), n=n, temperature=1.5, truncation=low)
-    x = np.linspace(low, 1 - 2 * low, 1201)
+    x = np.linspace(low, 1 - 2 * low, 601)
     first, second = np.meshgrid(x, x)
     third = 1 - first - second
     inside = third >= low
@@ -284,7 +284,10 @@ def test_groups_have_larger_shifts():
     assert group.group(1) == group
 
 
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in ("real beta", "two shares") else []) for name in WALKS],
+)
 def test_compositions_and_files(name):
     model, truncation, *_ = WALKS[name]
     account = TemperedAccountant(model=model, n=8, temperature=3, truncation=truncation)

@@ -76,7 +76,7 @@ def exact(name, n, temperature, p, q, order):
         return (blend - a * one + (a - 1) * other) / (a - 1)
 
 
-def sums(name, n, moved=1, count=9):
+def sums(name, n, moved=1, count=5):
     """(sum of the others, what the records that move add at most and at least)."""
     model, _ = MODELS[name]
     low, high = model.domain.low, model.domain.high
@@ -90,10 +90,10 @@ def sums(name, n, moved=1, count=9):
 
 
 def fifty_digits():
-    """Each model at one order and two records that move, whole sums at both ends of the orders; the rest at night."""
-    for name, (model, _) in MODELS.items():
+    """Each model at one order and two records that move, one model at both ends of the orders; the rest in the long lane."""
+    for name in MODELS:
         for order, moved in itertools.product((1.01, 3.0, 60.0), (1, 2)):
-            short = (order, moved) == (3.0, 2) or (model.domain.integer_valued and order != 3.0 and moved == 1)
+            short = (order, moved) == (3.0, 2) or (name == "beta" and order != 3.0 and moved == 1)
             yield pytest.param(name, order, moved, marks=[] if short else pytest.mark.long)
 
 
@@ -131,18 +131,15 @@ def worst_of_300(name):
     return grid(account_of(name, 300), ORDERS)
 
 
-@pytest.mark.parametrize(
-    ("n", "temperature"),
-    [
-        (2, 1.0),
-        (30, 8.0),
-        (700, 1.0),
-        pytest.param(2, 8.0, marks=pytest.mark.long),
-        pytest.param(30, 1.0, marks=pytest.mark.long),
-        pytest.param(700, 8.0, marks=pytest.mark.long),
-    ],
-)
-@pytest.mark.parametrize("name", MODELS)
+def searches():
+    """Two numbers of records for each model, and a third where the members of a family are cheap to compute."""
+    for name, n, temperature in itertools.product(MODELS, (2, 30, 700), (1.0, 8.0)):
+        cheap = "beta" not in name
+        short = (n, temperature) in {(2, 1.0), (30, 8.0)} or (cheap and (n, temperature) == (700, 1.0))
+        yield pytest.param(name, n, temperature, marks=[] if short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("name", "n", "temperature"), list(searches()))
 def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
     account = account_of(name, n, temperature)
     worst = grid(account, ORDERS)
@@ -158,16 +155,21 @@ def test_at_its_nodes_above_order_1000_the_curve_is_within_half_a_percent_of_the
     assert (account.rdp(orders) <= 1.005 * worst).all()
 
 
-def test_the_closed_forms_are_not_smaller():
+@pytest.mark.parametrize(
+    ("n", "low", "high"),
+    [
+        (3, 3.2, np.inf),
+        pytest.param(50, 1.0, np.inf, marks=pytest.mark.long),
+        pytest.param(1000, 1.7, np.inf, marks=pytest.mark.long),
+        pytest.param(100_000, 1.0, 1.1, marks=pytest.mark.long),
+    ],
+)
+def test_the_closed_forms_are_not_smaller(n, low, high):
     """Ratios of the closed forms to the account: up to 3.6 for few records, 1.04 for 100,000."""
-    found = {
-        n: account_of("beta", n)._closed_forms.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
-        for n in (3, 50, 1000, 100_000)
-    }
-    assert all((ratios >= 1.0).all() for ratios in found.values())
-    assert found[3].max() > 3.2
-    assert found[1000].max() > 1.7
-    assert found[100_000].max() < 1.1
+    account = account_of("beta", n)
+    ratios = account._closed_forms.renyi(ORDERS) / account.rdp(ORDERS)
+    assert (ratios >= 1.0).all()
+    assert low < ratios.max() < high
 
 
 @pytest.mark.parametrize("bug", ["no bounds", "one direction", "no table"])
@@ -188,7 +190,8 @@ def test_mutants_fall_below_the_worst_pair(monkeypatch, bug):
     else:  # variances of zero: every block seems to be bounded before it is looked at
         monkeypatch.setattr(search, "_local_search", lambda self: np.full(len(self._orders), 1e-12))
         monkeypatch.setattr(neighbouring.DeviationTable, "largest", lambda self, low, high: np.zeros(len(low)))
-    assert any((account_of(name, 300).rdp(ORDERS) < worst_of_300(name) * (1 - 2e-9)).any() for name in MODELS)
+    cheapest_first = reversed(MODELS)
+    assert any((account_of(name, 300).rdp(ORDERS) < worst_of_300(name) * (1 - 2e-9)).any() for name in cheapest_first)
 
 
 FAMILIES = [
@@ -285,17 +288,17 @@ def test_a_deviation_that_is_nan_raises(monkeypatch):
         account_of("beta", 5).rdp(2.0)
 
 
-def test_groups_compositions_and_epsilon_improve_on_the_closed_forms():
+@pytest.mark.parametrize("name", [pytest.param("real beta", marks=pytest.mark.long), "poisson", "exponential"])
+def test_groups_compositions_and_epsilon_improve_on_the_closed_forms(name):
     """Compared with the closed forms alone, for real-valued records, groups and compositions."""
-    for name in ("real beta", "poisson", "exponential"):
-        account = account_of(name, 40)
-        closed = replace(account)._bounds_from(account._closed_forms)
-        assert 3 * account.rdp(2.0) == pytest.approx((3 * account).rdp(2.0), rel=1e-12)
-        assert account.rdp(5.0) < closed.renyi(np.array([5.0]))[0]
-        assert account.group(2).rdp(5.0) <= account.group(2)._closed_forms.renyi(np.array([5.0]))[0]
-        assert account.group(2).rdp(5.0) > account.rdp(5.0)
-        assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
-        assert account.kind("rdp") == "upper bound"
+    account = account_of(name, 40)
+    closed = replace(account)._bounds_from(account._closed_forms)
+    assert 3 * account.rdp(2.0) == pytest.approx((3 * account).rdp(2.0), rel=1e-12)
+    assert account.rdp(5.0) < closed.renyi(np.array([5.0]))[0]
+    assert account.group(2).rdp(5.0) <= account.group(2)._closed_forms.renyi(np.array([5.0]))[0]
+    assert account.group(2).rdp(5.0) > account.rdp(5.0)
+    assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
+    assert account.kind("rdp") == "upper bound"
 
 
 def test_families_too_large_or_too_narrow_to_search_use_the_closed_forms():
@@ -322,8 +325,8 @@ def test_blocks_within_the_slack_count_by_their_bounds(monkeypatch):
 
 
 def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
-    whole = account_of("real beta", 300).rdp(ORDERS)
+    whole = account_of("exponential", 300).rdp(ORDERS)
     for name, few in (("_MOST", 0), ("_ROUNDS", 1)):
         with monkeypatch.context() as patched:
             patched.setattr(neighbouring, name, few)
-            assert (account_of("real beta", 300).rdp(ORDERS) >= whole).all()
+            assert (account_of("exponential", 300).rdp(ORDERS) >= whole).all()
