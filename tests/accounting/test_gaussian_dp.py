@@ -173,18 +173,7 @@ def mixed(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "grid",
-        "table",
-        "both",
-        "sampled",
-        "group",
-        "parallel",
-        "renyi",
-        pytest.param("envelope", marks=pytest.mark.long),
-        "range",
-    ],
+    "name", ["grid", "table", "both", "sampled", "group", "parallel", "renyi", "envelope", "range"]
 )
 def test_compositions_lie_below_their_gaussian_curve(name):
     account = mixed(name)

@@ -101,7 +101,6 @@ SLOW = (
     "three-categories",
     "tempered-beta",
     "tempered-even-beta",
-    "tempered-counts",
     "tempered-normal",
 )
 

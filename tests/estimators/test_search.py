@@ -55,13 +55,14 @@ class WithoutReplacement(RepetitionDistribution):
 
     mean, maximum = 4.0, 6
     log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = tilted = None
+    runs = ps.Poisson(mean=4)  # made once, because it keeps its table of masses
 
     def __init__(self, left):
         self.left = left
 
     def sample(self, rng):
         self.left[:] = rng.permutation(QUALITIES)
-        return min(ps.Poisson(mean=4).sample(rng), len(self.left))
+        return min(self.runs.sample(rng), len(self.left))
 
 
 @pytest.mark.statistical
@@ -296,7 +297,7 @@ from privsample.estimators.search_runs import Task
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         with parallel_config(backend="dask"):
             found = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
     here = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
