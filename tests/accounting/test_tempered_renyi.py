@@ -90,7 +90,7 @@ def sums(name, n, moved=1, count=5):
 
 
 def fifty_digits():
-    """Each model at one order and two records that move, one model at both ends of the orders; the rest in the long lane."""
+    """Each model at one order and two records that move, one model at both ends of the orders; others are long."""
     for name in MODELS:
         for order, moved in itertools.product((1.01, 3.0, 60.0), (1, 2)):
             short = (order, moved) == (3.0, 2) or (name == "beta" and order != 3.0 and moved == 1)
