@@ -206,7 +206,7 @@ def half_delta(account, epsilon):
 def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
     _, releases = drawn
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = demo.trials(releases, 400)
+        found = [make() for make in demo.trial_makers(releases, 400)]
     assert len(found) == len(releases)
     for release, trial in zip(releases, found, strict=True):
         one = one_draw(release.mechanism).accountant

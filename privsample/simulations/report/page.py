@@ -1,8 +1,9 @@
 """The report: one self-contained HTML page, made from releases only. Equal input gives equal bytes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -114,15 +115,18 @@ def _only_releases(releases: Any) -> list[Release]:
 
 def release_sections(releases: Sequence[Release], *, delta: float = 1e-6) -> list[Section]:
     """A section for each release, and one for what they cost together. Raises: as `render`."""
+    return [section for make in section_makers(releases, delta=delta) for section in make()]
+
+
+def section_makers(releases: Sequence[Release], *, delta: float = 1e-6) -> list[Callable[[], list[Section]]]:
+    """Functions that make the sections of `release_sections`, in their order, also in other processes."""
     members, delta = _only_releases(releases), float(deltas(delta))
     value_limits, curve_limit = _value_limits(members), _curve_limit(members, delta)
-    return [
-        *(
-            _section(release, delta, at, limits, curve_limit)
-            for at, (release, limits) in enumerate(zip(members, value_limits, strict=True))
-        ),
-        *_combined_cost(members, delta),
+    of_releases = [
+        partial(_section, release, delta, at, limits, curve_limit)
+        for at, (release, limits) in enumerate(zip(members, value_limits, strict=True))
     ]
+    return [*of_releases, partial(_combined_cost, members, delta)]
 
 
 def _value_limits(releases: Sequence[Release]) -> list[tuple[float, float] | None]:
@@ -149,10 +153,10 @@ def _section(
     at: int,
     limits: tuple[float, float] | None,
     curve_limit: float | None,
-) -> Section:
+) -> list[Section]:
     account, mechanism = release.account, release.mechanism
     scale = ("At epsilon = 0 the release would reveal nothing about any single record.",) if at == 0 else ()
-    return Section(
+    section = Section(
         title=f"{mechanism.title}: {release_size(release)}",
         lead=(mechanism.description,),
         pictures=_pictures(release, delta, limits, curve_limit),
@@ -164,6 +168,7 @@ def _section(
         ),
         anchor=f"release-{at + 1}",
     )
+    return [section]
 
 
 def _powers(text: str) -> str:
