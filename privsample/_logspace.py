@@ -12,6 +12,7 @@ from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
 LEAST_LOSS = 2.0**-450  # its square does not underflow
+_ULP = float(np.finfo(np.float64).eps)
 _EXACT_PARTS = 1e-290  # a product above this has exact parts: none of them underflows
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
@@ -114,16 +115,26 @@ def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
 
 
 def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray | None = None) -> ComplexArray:
-    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp.
+    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0.
 
     `remainder` is `complex_stirling_remainder(x)`, if the caller has it.
     """
+    return complex_log_gamma_growth_with_error(x, w, remainder)[0]
+
+
+def complex_log_gamma_growth_with_error(
+    x: Real, w: ComplexArray, remainder: ComplexArray | None = None
+) -> tuple[ComplexArray, FloatArray]:
+    """`complex_log_gamma_growth`, and a bound on its error: a few ulp of each of its terms."""
     ratio = w / x
     excess = complex_log1p_excess(ratio)
     logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))
     leading = (w - 0.5) * logarithm - x * excess
     own = complex_stirling_remainder(np.asarray(x) + 0j) if remainder is None else remainder
-    return leading + complex_stirling_remainder(x + w) - own
+    end = x + w
+    size = (np.abs(w - 0.5) + x) * np.abs(logarithm) + np.abs(w)
+    direct = np.where(np.minimum(x, np.abs(end)) < 16.0, 64.0, 1.0)  # logarithms of Gamma functions up to 16
+    return leading + complex_stirling_remainder(end) - own, 4.0 * _ULP * (size + direct)
 
 
 def resolved(loss: float) -> float:

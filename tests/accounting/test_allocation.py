@@ -58,6 +58,32 @@ def test_randomized_response_agrees_with_enumeration() -> None:
     assert enumerated(*response(1.0), 5, 1, 0.1) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("loss", "steps"), [(1e-15, 20), (1e-14, 3), (1e-14, 7), (1e-8, 7), (1e-6, 7), (0.3, 50), (2.0, 11)]
+)
+def test_no_digit_is_lost_downwards(loss: float, steps: int) -> None:
+    """Against sums over the number of ones at 60 digits, up to the largest loss and for losses next to nothing."""
+    account = allocated(loss, steps, 1)
+    with mpmath.workdps(60):
+        grown = mpmath.exp(loss)
+        likely = grown / (1 + grown)
+        rows = [(mpmath.binomial(steps, k), (k * grown + (steps - k) / grown) / steps, k) for k in range(steps + 1)]
+
+        def of_q(ways: mpmath.mpf, k: int) -> mpmath.mpf:
+            return ways * (1 - likely) ** k * likely ** (steps - k)
+
+        for share in (0.0, 0.25, 0.9, 0.999, 1 - 1e-9, 1 - 1e-12):
+            epsilon = loss * share
+            kept = mpmath.exp(epsilon)
+            removed = mpmath.fsum(of_q(ways, k) * max(mean - kept, 0) for ways, mean, k in rows)
+            added = mpmath.fsum(of_q(ways, k) * max(1 - kept * mean, 0) for ways, mean, k in rows)
+            true, found = max(removed, added), account.delta(epsilon)
+            assert true <= found <= true * (1 + 1e-11 + 1e-15 / (1 - share))
+        moments = [mpmath.fsum(of_q(ways, k) * mean**power for ways, mean, k in rows) for power in (2, -1)]
+        true = mpmath.log(max(moments))
+        assert true <= float(account.rdp(2.0)) <= true * (1 + 1e-13)
+
+
 def test_addition_may_cost_more_than_removal() -> None:
     """An account of one direction only is below the truth; that is the mutant of the two directions."""
     removal, addition = both(binary_pair(1.0), 5, 0.1)

@@ -176,18 +176,19 @@ def test_much_noise_and_many_records():
 @pytest.mark.parametrize(
     ("noise", "mutant", "accepted"),
     [
-        ("discrete laplace", False, True),
         ("discrete laplace", True, False),
         ("gaussian", True, False),
+        pytest.param("discrete laplace", False, True, marks=pytest.mark.long),
         pytest.param("gaussian", False, True, marks=pytest.mark.long),
     ],
 )
 def test_posteriors_are_calibrated(noise, mutant, accepted, rng, alpha):
     """Numbers of records from a wide uniform prior; the mutant takes the released counts for the true ones.
 
-    The noises share all code but their log mass, by which an enumeration above computes the posterior.
+    In the test lane, an enumeration above shows that the posteriors are right. The mutants' distribution functions of
+    ranks are 0.22 or more from uniform: 300 pairs suffice to reject them with a probability above 0.999.
     """
-    model, pairs = BetaBernoulli(2, 3), 1500 if mutant else 150
+    model, pairs = BetaBernoulli(2, 3), 1500 if mutant else 300
     mechanism = NoisyStatistics(model=model, scale=12.0, noise=noise)
     found = []
     for theta, n in zip(model.prior.sample(pairs, rng), rng.integers(0, 120, pairs), strict=True):

@@ -10,17 +10,7 @@ from privsample.simulations.audit.catalogue import catalogue
 from privsample.testing import check_mechanism
 
 EXAMPLES = catalogue()
-# Second examples whose account takes seconds: their mechanism, base and scheme each have a fast example here.
-SLOW = {"langevin-model-batches", "sampled-tempered-posterior", "sampled-logistic-posterior"}
-
-
-def cases():
-    """The examples; the slow ones in the long lane."""
-    for name in EXAMPLES:
-        yield pytest.param(name, marks=pytest.mark.long if name in SLOW else ())
-
-
-# Requirements that take seconds for these accounts. Other samples satisfy them in the test lane, these in the long lane.
+# Requirements that take seconds for these accounts: in the test lane other samples satisfy them.
 SLOW = {
     "sampled-tempered-posterior": ("one-pair-two-curves", "ledger"),
     "sampled-logistic-posterior": ("composition",),

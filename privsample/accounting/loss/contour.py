@@ -115,11 +115,11 @@ def _log_mgf_with_error(members: Members, t: ComplexArray) -> tuple[ComplexArray
     total, error = np.zeros_like(t), np.zeros(t.shape)
     for pair, times in members:
         if isinstance(pair, SmoothRows):
-            total = total + times * pair.log_mgf(t)
+            value, bound = pair.log_mgf_with_error(t)
         else:
             found = [pair.log_mgf_with_error(row) for row in t]  # a limit on nodes must not depend on the other rows
             value, bound = (np.array(part).reshape(t.shape) for part in zip(*found, strict=True))
-            total, error = total + times * value, error + times * bound
+        total, error = total + times * value, error + times * bound
     return total, error
 
 

@@ -477,6 +477,23 @@ class SmoothRows(ABC):
         """
 
     @abstractmethod
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """`log_mgf` with a bound on its error, as `SmoothPair.log_mgf_with_error`.
+
+        Parameters
+        ----------
+        t : complex array, shape (rows, points)
+            Arguments for the pair of each row.
+
+        Returns
+        -------
+        complex array, shape (rows, points)
+            The logarithms.
+        array, shape (rows, points)
+            The error bounds.
+        """
+
+    @abstractmethod
     def select_rows(self, rows: NDArray[np.bool_]) -> Self:
         """The pairs of the selected rows.
 

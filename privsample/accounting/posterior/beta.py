@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import (
-    complex_log_gamma_growth,
+    complex_log_gamma_growth_with_error,
     complex_stirling_remainder,
     log1mexp,
     log_gamma_growth,
@@ -25,7 +25,13 @@ from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.exact import CertifiedPair, exact
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, rounding_noise, tail_bound
+from privsample.accounting.posterior.pairs import (
+    add_rounding_error,
+    by_rows,
+    rounding_noise,
+    tail_bound,
+    with_whole_steps,
+)
 
 
 def log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
@@ -138,7 +144,12 @@ class BetaPair(SmoothPair):
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function by log Gamma functions, whose modulus is largest on the real line."""
-        return self.rows.log_mgf(t.reshape(1, -1)).reshape(t.shape)
+        return self.log_mgf_with_error(t)[0]
+
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """The same, and a bound on its error."""
+        found, error = self.rows.log_mgf_with_error(t.reshape(1, -1))
+        return found.reshape(t.shape), error.reshape(t.shape)
 
     @cached
     def rows(self) -> "BetaRows":
@@ -171,24 +182,27 @@ class BetaRows(SmoothRows):
     step: float
     _bases: FloatArray = field(init=False, repr=False, compare=False)
     _remainders: ComplexArray = field(init=False, repr=False, compare=False)
-    _whole_steps: ComplexArray = field(init=False, repr=False, compare=False)
+    _whole_steps: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bases = np.stack([self.a, self.b])[:, :, None]
         own = complex_stirling_remainder(bases.astype(np.complex128))
-        whole = complex_log_gamma_growth(bases, np.full(bases.shape, self.step + 0j), own)
-        set_fields(self, _bases=bases, _remainders=own, _whole_steps=whole)
+        set_fields(self, _bases=bases, _remainders=own, _whole_steps=log_gamma_growth(bases, self.step))
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """Log moment generating function of each row's pair at t, shape (rows, points).
+        """Log moment generating function of each row's pair at t, shape (rows, points)."""
+        return self.log_mgf_with_error(t)[0]
+
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """The same, and a bound on its error.
 
         The first Gamma shape is a + step under P and a under Q; the second is b under P and b + step under Q.
         """
         up = t + 1
         steps = np.stack([up * self.step, -t * self.step])
-        rising, falling = complex_log_gamma_growth(self._bases, steps, self._remainders)
-        of_a, of_b = self._whole_steps
-        return (rising - up * of_a) + (falling + t * of_b)
+        growth, error = complex_log_gamma_growth_with_error(self._bases, steps, self._remainders)
+        total, error = with_whole_steps(growth, error, np.stack([-up, t]), self._whole_steps, self.step)
+        return total.sum(axis=0), error.sum(axis=0)
 
     def select_rows(self, rows: NDArray[np.bool_]) -> "BetaRows":
         """The pairs of the selected rows."""

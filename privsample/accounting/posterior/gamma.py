@@ -175,6 +175,10 @@ class GammaShapePair(_GammaPair):
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function by log Gamma functions, whose modulus is largest on the real line."""
+        return self.log_mgf_with_error(t)[0]
+
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """The same, and a bound on its error."""
         return (rising_mgf if self.rising else falling_mgf)(self.shape, self.step, t)
 
     def _curvature(self, u: FloatArray) -> FloatArray:
@@ -237,9 +241,15 @@ class GammaRatePair(_GammaPair):
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Log moment generating function: -shape times the logarithm of a linear function of t, plus a linear term."""
+        return self.log_mgf_with_error(t)[0]
+
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """The same, and a bound on its error: a few ulp of each term."""
         ratio = self._ratio
         moved, share = (ratio * (t + 1), -(t + 1)) if self.rising else (-ratio * t, t)
-        return self.shape * (complex_log1p_excess(moved) + share * log1p_excess(ratio))
+        excess, linear = complex_log1p_excess(moved), share * log1p_excess(ratio)
+        size = np.abs(excess) + np.abs(linear) + np.where(np.abs(moved) < 0.1, 0.0, np.abs(moved))
+        return self.shape * (excess + linear), 8 * _EPS * self.shape * size
 
     def _curvature(self, u: FloatArray) -> FloatArray:
         return self.shape / u / u

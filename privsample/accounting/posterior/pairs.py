@@ -5,13 +5,12 @@ Proofs: posterior.md, sections 1 ("Rounding") and 2.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real
-from privsample._logspace import complex_log_gamma_growth
+from privsample._logspace import complex_log_gamma_growth_with_error, log_gamma_growth
 from privsample.accounting.loss.pair import ComplexArray
 
 _EPS = float(np.finfo(float).eps)
@@ -89,17 +88,22 @@ def rounding_noise(threshold: FloatArray, size: FloatArray) -> FloatArray:
     return lost
 
 
-def rising_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
-    """Contribution to log M(t) of a Gamma shape that is base + step under P and base under Q."""
-    return complex_log_gamma_growth(base, (t + 1) * step) - (t + 1) * _whole_step(base, step)
+def rising_mgf(base: float, step: float, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+    """Contribution to log M(t) of a Gamma shape that is base + step under P and base under Q, and its error bound."""
+    up = t + 1
+    growth, error = complex_log_gamma_growth_with_error(base, up * step)
+    return with_whole_steps(growth, error, -up, log_gamma_growth(base, step), step)
 
 
-def falling_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
-    """Contribution to log M(t) of a Gamma shape that is base under P and base + step under Q."""
-    return complex_log_gamma_growth(base, -t * step) + t * _whole_step(base, step)
+def falling_mgf(base: float, step: float, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+    """Contribution to log M(t) of a Gamma shape that is base under P and base + step under Q, and its error bound."""
+    growth, error = complex_log_gamma_growth_with_error(base, -t * step)
+    return with_whole_steps(growth, error, t, log_gamma_growth(base, step), step)
 
 
-@lru_cache(maxsize=1024)
-def _whole_step(base: float, step: float) -> complex:
-    """log Gamma(base + step) - log Gamma(base) - step log(base), cached."""
-    return complex(complex_log_gamma_growth(base, np.array(step + 0j)))
+def with_whole_steps(
+    growth: ComplexArray, error: FloatArray, times: ComplexArray, whole: FloatArray, step: float
+) -> tuple[ComplexArray, FloatArray]:
+    """The growth plus `times` the growth `whole` of one step, whose error is a few ulp of the step; and the error."""
+    moved = times * whole
+    return growth + moved, error + 4 * _EPS * np.abs(moved) + 16 * _EPS * step * np.abs(times)

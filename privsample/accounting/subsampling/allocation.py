@@ -3,7 +3,7 @@
 Statement and proofs: docs/notes/allocation.md.
 """
 
-from math import comb
+from math import comb, factorial, prod
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from privsample.accounting.subsampling.chorded import ChordedPair
 from privsample.accounting.subsampling.mean_plan import CoarseLaw
 from privsample.accounting.subsampling.mean_tail import MeanTail
 from privsample.accounting.subsampling.ratio_law import RatioCurves
+from privsample.distributions.exact.balls import WorkingPrecision, flint
 
 # Log delta relative to its value at epsilon 0, between which one lattice each is used; beyond the last, coarse bounds.
 _LEVELS = (-2.0, -6.0, -16.0, -40.0, -80.0)
@@ -30,6 +31,7 @@ _TOLERANCE, _DEEP_TOLERANCE, _DEEP = 1e-7, 2e-6, -35.0
 _MOST_REMOVING, _MOST_ADDING = 500.0, 20.0
 _FAR_VALUES, _HALVINGS = 24, 55  # values of the table of far bounds; steps of a search for epsilon
 _MOST_OUTCOMES = 20_000  # of an enumeration
+_BITS = 192  # of the balls of an enumeration: losses above 1e-30 keep the precision of doubles
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -245,15 +247,27 @@ def allocation_pairs(removal: LossPair, addition: LossPair, steps: int) -> tuple
 
 
 def _enumerated(base: DiscretePair, steps: int) -> DiscretePair:
-    """Removal for a finite table: the numbers of each outcome among t draws of B, and the mean of their ratios."""
+    """Removal for a finite table: the numbers of each outcome among t draws of B, and the mean of their ratios.
+
+    The mean of ratios near 1 loses all digits of its logarithm in doubles. Masses and losses are therefore computed by
+    ball arithmetic and rounded once to doubles, an error that the curves of DiscretePair add.
+    """
     finite = ~np.isposinf(base.loss)
-    log_q, loss = base.log_q[finite], base.loss[finite]
-    counts, log_ways = outcome_counts(len(loss), steps)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = log_ways + np.where(counts > 0, counts * log_q, 0.0).sum(axis=1)
-        log_mean = np.logaddexp.reduce(np.log(counts) + np.where(counts > 0, loss, 0.0), axis=1) - np.log(steps)
-    there = ~np.isneginf(log_mass)
-    log_mass, log_mean = log_mass[there], log_mean[there]
+    log_q, loss = base.log_q[finite].tolist(), base.loss[finite].tolist()
+    counts, _ = outcome_counts(len(loss), steps)
+    arb = flint().arb
+    masses, means = [], []
+    with WorkingPrecision(_BITS):
+        logs, ratios = [arb(x) for x in log_q], [arb(x).exp() if np.isfinite(x) else arb(0) for x in loss]
+        for row in counts.tolist():
+            drawn = [(count, j) for j, count in enumerate(row) if count]
+            if any(np.isneginf(log_q[j]) for _, j in drawn):
+                continue
+            ways = factorial(steps) // prod(factorial(count) for count, _ in drawn)
+            masses.append(float((arb(ways).log() + sum(count * logs[j] for count, j in drawn)).mid()))
+            mean = sum((count * ratios[j] for count, j in drawn), start=arb(0)) / steps
+            means.append(float(mean.log().mid()) if mean > 0 else -np.inf)
+    log_mass, log_mean = np.array(masses), np.array(means)
     infinite = np.logaddexp.reduce(base.log_p[~finite], initial=-np.inf)
     more = [] if np.isneginf(infinite) else [float(infinite)]
     return DiscretePair(

@@ -21,6 +21,7 @@ from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_di
 _DROP = 50.0  # truncation and step of a quadrature each have a relative error of e^-50
 _REACH = np.sqrt(2 * _DROP)  # standard deviations at which a normal density has fallen by that factor
 _ROUNDING = 4e-15
+_MOMENT_ERROR = 2e-14  # of a log moment, relative
 _ULP = 2.5e-16
 _ANGLES = np.pi * np.concatenate(
     [np.geomspace(1e-4, 0.03, 20), np.linspace(0.04, 0.96, 24)]
@@ -82,7 +83,7 @@ class PoissonGaussianPair(SmoothPair):
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The log moment, by quadrature of positive terms, divided by the order minus 1."""
         t = np.asarray(orders, dtype=np.float64) - 1.0
-        return checked_divergence(self._log_moment(t.ravel()).reshape(t.shape) / t) * (1 + 2e-14)
+        return checked_divergence(self._log_moment(t.ravel()).reshape(t.shape) / t) * (1 + _MOMENT_ERROR)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """log of the moment generating function by the trapezoidal rule, up to multiples of 2 pi i."""
@@ -91,12 +92,14 @@ class PoissonGaussianPair(SmoothPair):
     def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
         """log moments and error bounds, by one quadrature for each real part; NaN if too many nodes are needed."""
         real, row = np.unique(t.real, return_inverse=True)
-        result, error = self._log_moment(real)[row].astype(np.complex128), np.zeros(t.shape)
+        result = self._log_moment(real)[row].astype(np.complex128)
+        error = _MOMENT_ERROR * np.abs(result.real)
         for index, c in enumerate(real):
             here = np.flatnonzero((row == index) & (t.imag != 0.0))
             if here.size:
                 width = np.abs(t.imag[here])
-                log_phi, error[here] = self._log_characteristic(float(c), width)
+                log_phi, own_error = self._log_characteristic(float(c), width)
+                error[here] += own_error
                 result[here] += np.where(t.imag[here] > 0.0, log_phi, log_phi.conj())
         return result, error
 
