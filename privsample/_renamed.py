@@ -24,6 +24,17 @@ def _fields(**present: str) -> Step:
     return lambda fields: {present.get(name, name): item for name, item in fields.items()}
 
 
+def _movable_records(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace `records_may_move`, which nothing in the file proves for parts under ReplaceOne, by STATED."""
+    from privsample.accounting.assumptions import Assumption
+    from privsample.relations import ReplaceOne
+
+    left = {name: item for name, item in fields.items() if name != "records_may_move"}
+    if not fields.get("records_may_move") or not all(isinstance(part.relation, ReplaceOne) for part in fields["parts"]):
+        return left
+    return left | {"shared": True, "assumptions": frozenset(fields.get("assumptions", ())) | {Assumption.STATED}}
+
+
 def _weight_of_prior(fields: dict[str, Any]) -> dict[str, Any]:
     """Replace `prior_divisor` d in (0, 1] by `prior_weight` 1/d, rounded down.
 
@@ -124,6 +135,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("NormalShift", 1): _fields(reach="record_range"),
     ("OrnsteinUhlenbeck", 1): _floats,
     ("Parallel", 1): _fields(moved="records_may_move"),
+    ("Parallel", 2): _movable_records,
     ("PermuteAndFlip", 1): _floats,
     ("PosteriorAccountant", 1): _weight_of_prior,
     ("PrivateGibbsHMM", 1): _fields(kept="released_sweeps"),

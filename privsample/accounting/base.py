@@ -814,15 +814,19 @@ class Parallel(Accountant):
         Accounts of the parts, under one relation; under ReplaceOne their numbers of records may differ and are added.
     assumptions : frozenset of Assumption, default frozenset()
         Assumptions of the guarantee. Those of the parts are added.
-    records_may_move : bool, default False
-        True if a record may move between the parts; set by `to` and `with_relation`.
+    shared : bool, default False
+        True if the parts are accounts under one ReplaceOne of the same records, in the roles that their public
+        positions give them, and not of disjoint records: their numbers are then not added.
+    replaced : ReplaceOne, optional
+        The relation of the result, for parts under AddRemove: the maximum over pairs of parts and over groups of two
+        records in one part; `.to(replaced)` constructs it.
 
     Raises
     ------
     TypeError
         If a part is not an account.
     ValueError
-        If there is no part.
+        If there is no part, or if `shared` or `replaced` is given for parts under another relation.
     RelationMismatch
         If the relations or units differ, or if a part is an account of a group.
 
@@ -842,35 +846,50 @@ class Parallel(Accountant):
 
     parts: tuple[Accountant, ...]
     assumptions: frozenset[Assumption] = frozenset()
-    records_may_move: bool = False
+    shared: bool = False
+    replaced: ReplaceOne | None = None
 
     def __post_init__(self) -> None:
-        set_fields(self, records_may_move=flag(records_may_move=self.records_may_move), parts=listed(parts=self.parts))
+        set_fields(self, shared=flag(shared=self.shared), parts=listed(parts=self.parts))
         for part in self.parts:
             checked_account(parts=part)
-        flat = [p.parts if isinstance(p, Parallel) and not p.records_may_move else (p,) for p in self.parts]
+        flat = [p.parts if isinstance(p, Parallel) and not (p.shared or p.replaced) else (p,) for p in self.parts]
         parts = tuple(part for group in flat for part in group)
         if not parts:
             raise ValueError("parts must contain at least one account")
-        if not self.records_may_move and any(getattr(part.relation, "members", 1) > 1 for part in parts):
+        if any(getattr(part.relation, "members", 1) > 1 for part in parts):
             raise RelationMismatch(
                 "parts must not be accounts of groups, whose members may lie in several parts: combine the accounts of "
                 "one record, and apply .group to the result"
             )
         more: frozenset[Assumption] = frozenset()
-        if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.records_may_move:
+        if all(isinstance(part.relation, ReplaceOne) for part in parts):
             more = frozenset({Assumption.FIXED_PARTS})
             units = {str(getattr(part.relation, "unit", "")) for part in parts}
             if len(units) != 1:
                 raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
+            if self.shared:
+                same_relation(parts)
         elif isinstance(same_relation(parts), ProfileEdge):
             more = frozenset({Assumption.INDEPENDENT_PROFILES})
+        if self.shared and not isinstance(parts[0].relation, ReplaceOne):
+            raise ValueError(f"shared is for parts under ReplaceOne, got {parts[0].relation}")
+        if self.replaced is not None:
+            self._check_replaced(parts[0].relation)
         set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    def _check_replaced(self, mine: Relation) -> None:
+        """Raise TypeError or ValueError if the maximum over pairs of parts does not hold under `replaced`."""
+        if not isinstance(self.replaced, ReplaceOne):
+            raise TypeError(f"replaced must be a ReplaceOne or None, got {type(self.replaced).__name__}")
+        if not (isinstance(mine, AddRemove) and same_units(mine, self.replaced)):
+            raise ValueError(f"replaced is for parts under AddRemove of the same unit, got {self.replaced} for {mine}")
 
     def __repr__(self) -> str:
         from privsample.accounting.display import composed_repr
 
-        return composed_repr([(part, 1) for part in getattr(self, "parts", ())], " | ")
+        text = composed_repr([(part, 1) for part in getattr(self, "parts", ())], " | ")
+        return text if getattr(self, "replaced", None) is None else f"({text}).to({self.replaced!r})"
 
     @property
     def _distinct_parts(self) -> tuple[Accountant, ...]:
@@ -879,9 +898,11 @@ class Parallel(Accountant):
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
-        """The relation of the parts; under ReplaceOne their numbers of records are added."""
+        """The relation of the parts, or `replaced`; numbers of disjoint records under ReplaceOne are added."""
         first = self.parts[0].relation
-        if isinstance(first, ReplaceOne) and not self.records_may_move:
+        if self.replaced is not None:
+            return self.replaced
+        if isinstance(first, ReplaceOne) and not self.shared:
             sizes = [part.relation.n for part in self.parts if isinstance(part.relation, ReplaceOne)]
             return ReplaceOne(n=sum(sizes), unit=first.unit)
         return first
@@ -893,12 +914,18 @@ class Parallel(Accountant):
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
-        """The maximum of the bounds of the distinct parts."""
-        return compose_parallel([part.bounds for part in self._distinct_parts])
+        """The maximum of the bounds of the distinct parts, or of all places from which and to which a record moves."""
+        parts, replaced = self._distinct_parts, self.replaced
+        if replaced is None:
+            return compose_parallel([part.bounds for part in parts])
+        twice = [(part, part) for part in parts if self.parts.count(part) > 1]
+        within = [part.to(replaced) for part in parts]
+        between = [(one + other).with_relation(replaced) for one, other in [*itertools.combinations(parts, 2), *twice]]
+        return compose_parallel([case.bounds for case in (*within, *between)])
 
-    def with_relation(self, relation: Relation) -> "Parallel":
-        """The parts under another relation."""
-        return replace(self, parts=tuple(part.with_relation(relation) for part in self.parts), records_may_move=True)
+    def with_relation(self, relation: Relation) -> Accountant:
+        """The same curves under another relation."""
+        return Group(base=self, size=1, relation=relation)
 
     def to(self, relation: Relation) -> Accountant:
         """Convert to another relation.
@@ -909,11 +936,7 @@ class Parallel(Accountant):
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
             return Accountant.to(self, relation)
-        parts = self._distinct_parts
-        twice = [(part, part) for part in parts if self.parts.count(part) > 1]
-        within = [part.to(relation) for part in parts]
-        between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(parts, 2), *twice]]
-        return Parallel(parts=(*within, *between), assumptions=self.assumptions, records_may_move=True)
+        return replace(self, replaced=relation)
 
     def group(self, size: int) -> Accountant:
         """The general bound for groups, because the members of a group may lie in different parts."""
@@ -932,7 +955,8 @@ class Group(Accountant):
         Number of units in which neighbours differ, as a multiple of those of `base`, >= 1. A size above
         the public number of records is replaced by that number.
     relation : Relation, default base.relation.group(size)
-        Relation of the result. It is not validated; use `Accountant.to` for supported conversions.
+        Relation of the result. If it does not follow that any two of its neighbours are at most `size` neighbours of
+        the base's relation apart, the account has the assumption STATED.
     assumptions : frozenset of Assumption, default frozenset()
         Assumptions of the guarantee. Those of the base are added.
 
@@ -963,9 +987,11 @@ class Group(Accountant):
         checked_account(base=self.base)
         if self.relation is None:
             set_fields(self, relation=self.base.relation.group(size))
+        known = self.relation is not None and _joined(self.base.relation, size, self.relation)
+        more = frozenset() if known else frozenset({Assumption.STATED})
         if isinstance(self.base.relation, ReplaceOne):
             size = min(size, self.base.relation.n)
-        set_fields(self, size=size, assumptions=self.assumptions | self.base.assumptions)
+        set_fields(self, size=size, assumptions=self.assumptions | self.base.assumptions | more)
 
     @property
     def source(self) -> str:
@@ -979,6 +1005,21 @@ class Group(Accountant):
     def for_sizes(self, low: int, high: int) -> Accountant:
         """The same bound, applied to the base's account for these numbers of records."""
         return replace(self, base=self.base.for_sizes(low, high))
+
+
+def _joined(base: Relation, size: int, relation: Relation) -> bool:
+    """Return whether any two neighbours under `relation` are known to be at most `size` neighbours of `base` apart."""
+    if relation == base.group(size):
+        return True
+    match base, relation:
+        case AddRemove(), AddRemove():
+            return base.unit == relation.unit and relation.members <= size * base.members
+        case ReplaceOne(), ReplaceOne():
+            equal = (base.n, base.unit) == (relation.n, relation.unit)
+            return equal and relation.members <= size * base.members
+        case AddRemove(), ReplaceOne():  # a replaced record is one that is removed and one that is added
+            return base.unit == relation.unit and 2 * relation.members <= size * base.members
+    return False
 
 
 def checked_account(**named: Any) -> Accountant:

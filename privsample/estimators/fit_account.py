@@ -103,9 +103,11 @@ def to_full_dataset(account: Accountant, n: int) -> Accountant:
         case ReplaceOne(n=own, unit=unit) if own < n:
             rest = PureAccountant(stated_epsilon=0.0, relation=ReplaceOne(n=n - own, unit=unit))
             try:
-                return account.with_relation(ReplaceOne(n=n, unit=unit))
+                moved = account.with_relation(ReplaceOne(n=n, unit=unit))
             except TypeError:  # the account's relation cannot be replaced
                 return Parallel(parts=(account, rest))
+            # A general bound would state what follows here from the fixed positions.
+            return moved if moved.assumptions == account.assumptions else Parallel(parts=(account, rest))
         case ReplaceOne():
             return account
     raise TypeError(

@@ -133,4 +133,4 @@ def score_weights(folds: Folds, n: int) -> NDArray[np.float64]:
 def worst_account(parts: Sequence[Accountant]) -> Accountant:
     """Return the maximum, at every order and epsilon, of accounts under one relation."""
     kinds = tuple(dict.fromkeys(parts))
-    return kinds[0] if len(kinds) == 1 else Parallel(parts=kinds, records_may_move=True)
+    return kinds[0] if len(kinds) == 1 else Parallel(parts=kinds, shared=True)

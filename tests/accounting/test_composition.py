@@ -1,5 +1,7 @@
 """Composed accounts: the reported route is the smallest valid one, and directions are not mixed."""
 
+from dataclasses import replace
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -9,15 +11,18 @@ from privsample import (
     Accountant,
     AddRemove,
     ApproximateAccountant,
+    Assumption,
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
     ConditionalAccountant,
     GammaPoisson,
     GaussianAccountant,
+    Group,
     KernelAccountant,
     LaplaceAccountant,
     OneBit,
+    Parallel,
     Poisson,
     PosteriorAccountant,
     ProfileGraph,
@@ -225,9 +230,57 @@ def test_parallel_parts_under_another_relation_keep_their_curves():
     parts = GaussianAccountant(sensitivity=1, noise_std=4) | GaussianAccountant(sensitivity=1, noise_std=2)
     moved = parts.with_relation(ReplaceOne(n=5))
     assert moved.relation == ReplaceOne(n=5)
-    assert moved.records_may_move
+    assert Assumption.STATED in moved.assumptions
     assert moved.epsilon(1e-6) == parts.epsilon(1e-6)
     assert moved.rdp(2.0) == parts.rdp(2.0)
+
+
+def test_parallel_parts_say_which_records_they_hold_for():
+    """A record that moves between two parts costs the sum of both: only fixed positions cost the maximum."""
+    pure = LaplaceAccountant(sensitivity=1, scale=1, relation=ReplaceOne(n=5))
+    for shared, n in ((False, 10), (True, 5)):
+        account = Parallel(parts=(pure, pure), shared=shared)
+        assert account.relation == ReplaceOne(n=n)
+        assert account.assumptions == pure.assumptions | {Assumption.FIXED_PARTS}
+    moving = LaplaceAccountant(sensitivity=1, scale=1)
+    account = (moving | moving).to(ReplaceOne(n=5))
+    assert account == Parallel(parts=(moving, moving), replaced=ReplaceOne(n=5))
+    assert account.epsilon(0.0) == 2.0
+    assert account.assumptions == moving.assumptions
+    assert repr(account) == f"({moving!r} | {moving!r}).to({ReplaceOne(n=5)!r})"
+    for wrong, message in (
+        ({"parts": (moving,), "shared": True}, "parts under ReplaceOne"),
+        ({"parts": (pure,), "replaced": ReplaceOne(n=5)}, "parts under AddRemove"),
+        ({"parts": (moving,), "replaced": ReplaceOne(n=5, unit="user")}, "of the same unit"),
+        ({"parts": (pure, replace(pure, relation=ReplaceOne(n=6))), "shared": True}, "under one relation"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Parallel(**wrong)
+    with pytest.raises(TypeError, match="ReplaceOne or None"):
+        Parallel(parts=(moving,), replaced="all")
+
+
+@pytest.mark.parametrize(
+    ("size", "base", "relation", "known"),
+    [
+        (1, AddRemove(), AddRemove(), True),
+        (1, AddRemove(), AddRemove(members=5), False),
+        (5, AddRemove(), AddRemove(members=3), True),
+        (1, AddRemove(), ReplaceOne(n=1000), False),
+        (2, AddRemove(), ReplaceOne(n=1000), True),
+        (3, AddRemove(), ReplaceOne(n=1000, members=2), False),
+        (2, AddRemove(), ReplaceOne(n=1000, unit="user"), False),
+        (2, AddRemove(), AddRemove(unit="user"), False),
+        (3, ReplaceOne(n=9), ReplaceOne(n=9, members=2), True),
+        (1, ReplaceOne(n=9), ReplaceOne(n=9, members=2), False),
+        (1, ReplaceOne(n=9), ReplaceOne(n=10), False),
+        (2, ReplaceOne(n=9), AddRemove(), False),
+    ],
+)
+def test_a_relation_that_does_not_follow_from_a_group_is_stated(size, base, relation, known):
+    account = Group(base=LaplaceAccountant(sensitivity=1, scale=1, relation=base), size=size, relation=relation)
+    assert (Assumption.STATED not in account.assumptions) == known
+    assert account.epsilon(0.0) == float(size)
 
 
 def test_a_target_reads_the_renyi_curve():
