@@ -1,6 +1,7 @@
 """Accounts of noisy statistics: against enumeration of what two or more records can move."""
 
 import itertools
+from dataclasses import dataclass
 from fractions import Fraction
 
 import mpmath as mp
@@ -19,6 +20,7 @@ from privsample import (
     RecordSensitivity,
     ReplaceOne,
     StatisticsAccountant,
+    ThresholdKeysAccountant,
 )
 from privsample.accounting.base import Group
 from privsample.accounting.loss.laplace import LaplacePair
@@ -28,6 +30,7 @@ from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteL
 from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, independent_coordinates
 from privsample.distributions.record_sensitivity import ONE_HOT
 from tests.accounting.moved import ORDERS, above
+from tests.inference.noises import OwnLogistic
 
 ONE = RecordSensitivity(differences=[[1]], integer_valued=True)
 NOISES = [
@@ -246,3 +249,21 @@ def test_the_pure_guarantee_is_rounded_up():
         for distribution in (LaplaceNoise(scale=scale), DiscreteLaplaceNoise(scale=scale)):
             account = StatisticsAccountant(differences=ONE_HOT, n=10, noise=distribution, draws=3)
             assert Fraction(account.pure_epsilon) >= 6 / Fraction(scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(GaussianNoise):
+    """Noise of another package: uniform on [-10, 10], although it is derived from a class with a known account."""
+
+    def sample(self, shape, rng):
+        return rng.uniform(-10.0, 10.0, shape)
+
+
+@pytest.mark.parametrize("noise", [Uniform(noise_std=10.0), OwnLogistic(scale=10.0)])
+def test_noise_of_other_classes_has_no_account(noise):
+    """Uniform noise has delta(1) = 0.05 and no pure guarantee; it was charged as discrete Gaussian noise, 'exact'."""
+    message = f"one of LaplaceNoise, .* got {type(noise).__name__}; for other noise, state the account"
+    with pytest.raises(TypeError, match=message):
+        StatisticsAccountant(differences=RecordSensitivity(differences=[[1]]), n=None, noise=noise)
+    with pytest.raises(TypeError, match=message):
+        ThresholdKeysAccountant(noise=noise, threshold=30.0)

@@ -15,6 +15,7 @@ from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair, on
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.discrete_gaussian_sum import discrete_gaussian_sum
+from privsample.accounting.noise.known import check_known
 from privsample.accounting.noise.sums_of_losses import independent_coordinates
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
@@ -80,16 +81,11 @@ class ThresholdKeysAccountant(KeysAccountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, Noise):
-            raise TypeError(
-                f"noise must be a noise distribution such as GaussianNoise(noise_std=...), got "
-                f"{type(self.noise).__name__}"
-            )
+        check_known(self.noise)
         set_fields(self, threshold=finite(threshold=self.threshold))
         if not self.threshold >= 1.0:
             raise ValueError(f"threshold must be at least 1, got {self.threshold!r}: a key of no unit is not released")
         self._check_keys()
-        _one_key(self.noise)
 
     @property
     def source(self) -> str:
@@ -176,7 +172,7 @@ def moved_counts(noise: Noise, times: int) -> LossPair:
 
 
 def _one_key(noise: Noise) -> LossPair:
-    """The dominating pair of one noisy count that moves by one. Raises TypeError for other noise."""
+    """The dominating pair of one noisy count that moves by one."""
     match noise:
         case GaussianNoise(noise_std=noise_std):
             return GaussianPair(mu=ratio_up(1.0, noise_std))
@@ -184,5 +180,5 @@ def _one_key(noise: Noise) -> LossPair:
             return LaplacePair(shift=ratio_up(1.0, scale))
         case DiscreteLaplaceNoise(scale=scale):
             return DiscreteLaplacePair(shift=1, scale=scale)
-        case _:
+        case _:  # check_known allows no fifth class
             return DiscreteGaussianPair(shift=1, noise_std=noise.scale_parameter)

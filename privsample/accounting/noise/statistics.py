@@ -20,6 +20,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.noise.known import check_known
 from privsample.accounting.noise.sums_of_losses import independent_coordinates
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
@@ -248,10 +249,7 @@ class StatisticsAccountant(Accountant):
 
 def check_noise(noise: Noise, differences: RecordSensitivity) -> None:
     """Check that the noise can be added to a statistic with these differences. Raises TypeError or ValueError."""
-    if not isinstance(noise, Noise):
-        raise TypeError(
-            f"noise must be a noise distribution such as LaplaceNoise(scale=...), got {type(noise).__name__}"
-        )
+    check_known(noise)
     if not isinstance(differences, RecordSensitivity):
         raise TypeError(f"differences must be RecordSensitivity(differences=...), got {type(differences).__name__}")
     if noise.integer_valued and not differences.integer_valued:
@@ -268,5 +266,5 @@ def _shifted(noise: Noise, size: float) -> LossPair:
             return LaplacePair(shift=ratio_up(size, scale))
         case DiscreteLaplaceNoise(scale=scale):
             return DiscreteLaplacePair(shift=round(size), scale=scale)
-        case _:
+        case _:  # check_known allows no fifth class, and the loss of Gaussian noise needs no single coordinates
             return DiscreteGaussianPair(shift=round(size), noise_std=noise.scale_parameter)
