@@ -28,6 +28,7 @@ from privsample.mechanisms.intervals import (
     named_axes,
     public_numbers,
 )
+from privsample.mechanisms.named_draws import NamedDraws
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.shown import plot_release, release_html, release_repr
 
@@ -43,7 +44,7 @@ _STATEMENT = "privsample_statement"
 
 
 @frozen_value
-class Release:
+class Release(NamedDraws):
     """Draws of a mechanism together with their account: the only object that writers, reports and plots accept.
 
     Two releases are equal if all their content is equal.
@@ -117,9 +118,6 @@ class Release:
     def grid(self) -> Mapping[str, float] | None:
         """The distance of the points of the public grid on which the draws lie, by name; None if they lie on none."""
         return getattr(self.mechanism, "_grid", None)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.draws[name]
 
     def __repr__(self) -> str:
         return release_repr(self)

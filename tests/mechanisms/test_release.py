@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import privsample as ps
 from privsample import (
     AddRemove,
     Assumption,
@@ -256,3 +257,20 @@ def test_counts_must_be_whole_numbers(wrong):
         DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, draws=wrong)
     with pytest.raises(TypeError):
         DirectPosterior(model=wrong, n=3)
+
+
+@pytest.mark.parametrize("kind", ["release", "posterior"])
+def test_draws_are_found_by_name_as_in_a_dictionary(kind):
+    mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=20, scale=2.0)
+    found = mechanism.release([1] * 12 + [0] * 8)
+    if kind == "posterior":
+        found = ps.PrivateStatistics(release=found).draw(5)
+    names = list(found.draws)
+    assert list(found) == list(found.keys()) == names
+    assert len(found) == len(names)
+    assert names[0] in found
+    assert 0 not in found
+    assert [array is found[name] for name, array in found.items()] == [True] * len(names)
+    assert dict(found).keys() == found.draws.keys()
+    assert len(found.values()) == len(names)
+    assert found

@@ -25,6 +25,7 @@ from privsample.mechanisms.intervals import (
     frozen_array,
     named_axes,
 )
+from privsample.mechanisms.named_draws import NamedDraws
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @frozen_value
-class PosteriorDraws:
+class PosteriorDraws(NamedDraws):
     """Draws of parameters, with the account of the release behind them and a description of the method.
 
     Parameters
@@ -107,9 +108,6 @@ class PosteriorDraws:
             given = mapping(**{group: getattr(self, group)})
             refuse_notes(given)
             set_fields(self, **{group: {name: frozen_array(item) for name, item in given.items()}})
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.draws[name]
 
     def __repr__(self) -> str:
         try:

@@ -100,14 +100,14 @@ def page(sections: Iterable[Section], *, title: str, intro: str) -> str:
 
 
 def _only_releases(releases: Any) -> list[Release]:
+    if isinstance(releases, Release):
+        raise TypeError("releases must be a sequence: render([release])")
     refuse_notes(releases)
     members = list(releases) if isinstance(releases, Iterable) else [releases]
     refuse_notes(members)
     for member in members:
         if not isinstance(member, Release):
             raise TypeError(f"only a Release may enter a report, got {type(member).__name__}")
-    if isinstance(releases, Release):
-        raise TypeError("releases must be a sequence: render([release])")
     if not members:
         raise ValueError("releases must hold at least one release, got none")
     return members
