@@ -28,8 +28,8 @@ _INSTEAD = {
     "decomposition": "project by a public matrix, in a FunctionTransformer or by GaussianRandomProjection",
     "feature_selection": "choose the columns from public knowledge, or by PrivateSearchCV over lists of columns",
     "compose": (
-        "choose columns by names, positions or make_column_selector, and set sparse_threshold=0, because otherwise the "
-        "number of zeros decides whether the columns are sparse"
+        "choose columns by names, positions or make_column_selector(pattern=...): one record can change the type of a "
+        "column; and set sparse_threshold=0, because otherwise the number of zeros decides whether they are sparse"
     ),
     "impute": (
         "leave missing entries to privsample's estimators, which replace them by a public rule, or use "
@@ -69,12 +69,17 @@ def is_stateless(step: Any) -> bool:
 def _reads_records(step: ColumnTransformer) -> bool:
     """Return whether columns are chosen by a function of the records, or their number of zeros decides the output.
 
-    `make_column_selector` reads names and types of columns alone.
+    A `make_column_selector` reads names of columns alone, unless it asks for their types, which one record can change.
     """
-    chosen = (columns for _, _, columns in step.transformers)
-    if any(callable(columns) and type(columns) is not make_column_selector for columns in chosen):
+    if any(callable(columns) and not _reads_names(columns) for _, _, columns in step.transformers):
         return True
     return bool(step.sparse_threshold) and any(getattr(part, "sparse_output", False) for part in _leaves(step))
+
+
+def _reads_names(columns: Any) -> bool:
+    """Return whether a function that chooses columns reads their names alone."""
+    exact = type(columns) is make_column_selector
+    return exact and columns.dtype_include is None and columns.dtype_exclude is None
 
 
 def _states_its_own_tags(kind: type) -> bool:

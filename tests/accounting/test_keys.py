@@ -244,3 +244,15 @@ def test_the_distance_that_counts_move_is_rounded_up(scale):
     """Laplace noise: k counts that move by one are dominated by one that moves by k, in rational arithmetic."""
     for times in range(3, 9):
         assert Fraction(moved_counts(LaplaceNoise(scale=scale), times).shift) >= times / Fraction(scale)
+
+
+@pytest.mark.parametrize(
+    ("rule", "keys"), [("gaussian", 49), ("gaussian", 300), ("laplace", 60), ("laplace", 300), ("discrete laplace", 49)]
+)
+def test_many_keys_of_a_unit_are_no_error(rule, keys):
+    """A search for a threshold starts where one of so many keys appears with a probability that rounds to one."""
+    account = ps.private_keys(ps.DP(1, 1e-6), rule=rule, keys_per_unit=keys).accountant
+    assert 0.999 < account.epsilon(1e-6) <= 1.0
+    certain = ps.ThresholdKeysAccountant(noise=account.noise, threshold=1.0, keys_per_unit=keys + 20)
+    assert certain.delta(50.0) == certain.infinity_mass == pytest.approx(1.0)
+    assert certain.delta(1.0) >= 1 - 2.0 ** -(keys + 20)

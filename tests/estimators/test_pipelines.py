@@ -239,9 +239,19 @@ def test_columns_chosen_by_a_function_of_the_records_are_refused_beside_a_stated
         check_steps(make_pipeline(step, LEARNER))
 
 
-def test_columns_chosen_by_their_types_cost_nothing():
-    step = make_column_transformer(("passthrough", make_column_selector(dtype_include=float)))
-    assert is_stateless(step)
+def test_columns_chosen_by_their_names_cost_nothing():
+    assert is_stateless(make_column_transformer(("passthrough", make_column_selector(pattern="^lab_"))))
+
+
+@pytest.mark.parametrize("types", [{"dtype_include": float}, {"dtype_exclude": object, "pattern": "a"}])
+def test_columns_chosen_by_their_types_are_refused(types):
+    """One text among the numbers of a column changes its type, and so the number of columns."""
+    step = make_column_transformer(("passthrough", make_column_selector(**types)))
+    nested = make_column_transformer((make_pipeline(step), ["a", "b"]))
+    for each in (step, nested, make_union("passthrough", step)):
+        assert not is_stateless(each)
+        with pytest.raises(ValueError, match="one record can change the type of a column"):
+            ps.pipeline_account(make_pipeline(each, LEARNER), n=100, features=3)
 
 
 @pytest.mark.parametrize(

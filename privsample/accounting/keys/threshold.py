@@ -100,8 +100,8 @@ class ThresholdKeysAccountant(KeysAccountant):
         return max(float(np.exp(log_tail)) * (1.0 + 8 * _ULP * (1.0 - log_tail)), _TINY)
 
     @cached
-    def _cases(self) -> tuple[tuple[int, float, LossPair], ...]:
-        """A number of moved counts, the infinity mass of the other keys, and the pair of both (keys.md, section 3).
+    def _cases(self) -> tuple[tuple[int, float, float, LossPair], ...]:
+        """Moved counts, log chance that no other key appears, infinity mass of these, pair (keys.md, section 3).
 
         Cases are merged where they are more than 16: as many counts move as in the first of them, and the infinity mass
         is that of the last.
@@ -109,15 +109,16 @@ class ThresholdKeysAccountant(KeysAccountant):
         count = self.keys_per_unit
         last = np.unique(np.linspace(0, count, min(count, _CASES) + 1).round().astype(int)).tolist()
         first = [0, *(new + 1 for new in last[:-1])]
-        log_none = float(np.log1p(-self.failure_probability))
-        masses = [-float(np.expm1(new * log_none)) * (1.0 + 8 * _ULP) for new in last]
+        log_none = float(np.log1p(-self.failure_probability)) * (1.0 + 4 * _ULP)
+        masses = [min(-float(np.expm1(new * log_none)) * (1.0 + 8 * _ULP), 1.0) for new in last]
         return tuple(
-            (count - new, mass, _pair(self.noise, count - new, mass)) for new, mass in zip(first, masses, strict=True)
+            (count - new, most * log_none, mass, _pair(self.noise, count - new, mass))
+            for new, most, mass in zip(first, last, masses, strict=True)
         )
 
     def _bounds(self) -> PrivacyBounds:
         """One pair for each case, in both directions."""
-        pairs = [pair for _, _, pair in self._cases]
+        pairs = [pair for *_, pair in self._cases]
         closed = isinstance(self.noise, GaussianNoise) or self.keys_per_unit == 1
         # the tail of discrete Gaussian noise is an upper bound
         attained = closed and self.keys_per_unit <= _CASES and not isinstance(self.noise, DiscreteGaussianNoise)
@@ -127,7 +128,7 @@ class ThresholdKeysAccountant(KeysAccountant):
             [one_of_pairs(pair.reverse() for pair in pairs)],
             renyi=self._renyi,
             order_limit=np.inf,
-            infinity_mass=self._cases[-1][1],
+            infinity_mass=self._cases[-1][2],
             pure_epsilon=self._largest_loss,
             exact=exact if attained else frozenset(),
             inverts_exactly=closed,
@@ -137,20 +138,20 @@ class ThresholdKeysAccountant(KeysAccountant):
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The largest over the cases, conditional on no key of a single unit being released (section 3, step 5)."""
         one = _one_key(self.noise).renyi(orders)
-        found = [times * one - np.log1p(-mass) for times, mass, _ in self._cases]
+        found = [times * one - log_rest for times, log_rest, *_ in self._cases]
         return np.asarray(np.max(found, axis=0) * (1.0 + 4 * _ULP))
 
     @property
     def _largest_loss(self) -> float:
         """The largest finite loss of all cases, rounded up."""
         one = _one_key(self.noise).max_divergence
-        found = [(times * one if times else 0.0) - float(np.log1p(-mass)) for times, mass, _ in self._cases]
+        found = [(times * one if times else 0.0) - log_rest for times, log_rest, *_ in self._cases]
         return max(found) * (1.0 + 4 * _ULP)
 
 
 def _pair(noise: Noise, times: int, mass: float) -> LossPair:
     """The pair of a unit that is removed: `times` counts move, and its other keys appear with probability `mass`."""
-    if times == 0:
+    if times == 0 or mass == 1.0:  # a failure that rounds to a certain one counts as one
         return one_sided_table(mass)
     moved = moved_counts(noise, times)
     return OneSidedFailurePair(base=moved, mass=mass) if mass else moved

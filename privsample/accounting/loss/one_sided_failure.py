@@ -14,9 +14,8 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def one_sided_table(mass: float) -> DiscretePair:
     """The pair of (mass, 1 - mass) and (0, 1): only the first distribution has the first outcome."""
-    with np.errstate(divide="ignore"):
-        log_p = np.log(np.array([mass, 1.0 - mass]))
-    log_p[1] = np.log1p(-mass)
+    with np.errstate(divide="ignore"):  # a mass of 0 or 1
+        log_p = np.array([np.log(mass), np.log1p(-mass)])
     return DiscretePair(log_p=log_p, log_q=np.array([-np.inf, 0.0]))
 
 
