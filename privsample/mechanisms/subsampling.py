@@ -134,6 +134,11 @@ class Subsampled(Wrapper):
         size = own.relation.n if isinstance(own.relation, ReplaceOne) else 1
         self.base.for_size(size)  # raises TypeError if the base takes no records
         self._check_strata()
+        if isinstance(self.scheme, RandomAllocation) and self.base._may_release_nothing:
+            raise TypeError(
+                f"base must release draws in every step, and {type(self.base).__name__} may release none; repeat it a "
+                "number of times that is at least 1, such as TruncatedNegativeBinomial"
+            )
 
     def _check_strata(self) -> None:
         """Raise ValueError unless the scheme samples the base's strata separately, if the base has any."""

@@ -13,18 +13,23 @@ from privsample import (
     BetaBernoulli,
     BetaQuery,
     ClippedSum,
+    ConditionalSelection,
     DirectPosterior,
     GaussianMechanism,
     GaussianSum,
     LaplaceSum,
+    Poisson,
     PoissonSampling,
+    RandomAllocation,
     RandomizedResponse,
     Release,
+    RepeatedSelection,
     ReplaceOne,
     SamplingPart,
     Scheme,
     Subsampled,
     SubsampledAccountant,
+    TruncatedNegativeBinomial,
     WithoutReplacement,
     WithReplacement,
 )
@@ -312,3 +317,20 @@ def test_calibrate_says_what_it_chooses():
     base = GaussianSum(bounds=(0, 1), noise_std=2)
     with pytest.raises(TypeError, match=r"scheme must be left out.*largest rate.*to keep the scheme, search"):
         Subsampled.calibrate(base=base, scheme=PoissonSampling(rate=0.1), target=DP(1, 1e-6))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        ConditionalSelection(base=SUM, threshold=0.0, stop_probability=0.2),
+        RepeatedSelection(base=SUM, repetitions=Poisson(mean=2.0)),
+    ],
+    ids=["conditional", "repeated"],
+)
+def test_an_epoch_of_steps_that_may_release_nothing_is_refused(base):
+    """Which step a draw belongs to would be lost, and a release failed with its budget spent."""
+    with pytest.raises(TypeError, match="base must release draws in every step"):
+        Subsampled(base=base, scheme=RandomAllocation(steps=3))
+    once = RepeatedSelection(base=SUM, repetitions=TruncatedNegativeBinomial(eta=1, gamma=0.5))
+    drawn = Subsampled(base=once, scheme=RandomAllocation(steps=3)).release([0.5, 1.0, 0.2])
+    assert drawn["sum"].shape == (3,)
