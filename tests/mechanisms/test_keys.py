@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import privsample as ps
 from privsample.errors import SchemaError, UnreachableTarget
@@ -153,3 +154,26 @@ def test_the_loss_where_no_key_appears_is_that_of_three_tails():
     _, appeared = mechanism.worst_neighbours()
     assert appeared.loss(np.zeros((1, 3))) == pytest.approx(-3 * math.log1p(-math.exp(-5 / 2) / 2), rel=1e-12)
     assert np.isneginf(appeared.loss(np.array([[0.0, 7.0, 0.0]])))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("noise", ["discrete laplace", "discrete gaussian"])
+def test_integers_are_compared_with_the_threshold_itself(noise, exact, rng, alpha):
+    """40,000 keys of one unit each, against the probability that the account charges.
+
+    The broken copy, whose threshold is the next integer, expects 72 and 110 keys instead of 197 and 469. By the normal
+    approximation it is rejected with probability 0.999.
+    """
+    units = 40_000
+    rows = (list(range(units)), list(map(str, range(units))))
+    kept = []
+    for threshold in (5.5, 6.0):
+        made = ps.ThresholdKeys(
+            scale=1.0 if noise == "discrete laplace" else 2.0, threshold=5.5, noise=noise, exact=exact
+        )
+        drawn = replace(made, threshold=threshold).release(rows, rng=rng)
+        kept.append(len(drawn.coords["key"]))
+    p = made.accountant.failure_probability
+    assert stats.binomtest(kept[0], units, p).pvalue > alpha
+    assert stats.binomtest(kept[1], units, p).pvalue < alpha

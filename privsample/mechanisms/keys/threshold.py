@@ -145,8 +145,11 @@ class ThresholdKeys(ExactNoise, PrivateKeys):
 
     @property
     def _level(self) -> float:
-        """The threshold on the grid: a rounded number above it is rounded from a number above the threshold."""
-        if self.pitch is None:
+        """The threshold on the grid: a rounded number above it is rounded from a number above the threshold.
+
+        Integers are not rounded, so that they are compared with the threshold itself.
+        """
+        if self.pitch is None or self._noise_distribution.integer_valued:
             return self.threshold
         if self.threshold / self.pitch >= _EXACT:  # doubles so large are multiples of the pitch
             return self.threshold
