@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import nonnegative, positive, positive_integer, probability
-from privsample._logspace import half_square, product_up, resolved
+from privsample._logspace import product_up, resolved
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.bounded_range import MOST_DRAWS, BoundedRangeEnvelope
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -255,10 +256,10 @@ class BoundedRangeAccountant(SizeFreeAccountant):
         return "Dong, Durfee and Rogers 2020, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
-        """The envelope of all such mechanisms; zCDP by Cesar and Rogers 2021, Lemma 3.2."""
+        """The envelope of all such mechanisms."""
         envelope = BoundedRangeEnvelope(loss_range=self.loss_range, draws=self.draws)
-        zcdp = float(product_up(half_square(self.loss_range) / 4, float(self.draws)))
-        return PrivacyBounds.from_pairs([envelope], zcdp=zcdp)
+        rho = float(product_up(zcdp.of_bounded_range(self.loss_range), float(self.draws)))
+        return PrivacyBounds.from_pairs([envelope], zcdp=rho)
 
     def group(self, size: int) -> "BoundedRangeAccountant":
         """Groups have `size` times the range."""

@@ -8,6 +8,7 @@ from privsample._checks import positive, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed, SizeFreeAccountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.codes import CodeDistributions
 from privsample.accounting.loss.pair import DiscretePair
@@ -70,7 +71,8 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         rest = [np.log(self.categories - 2.0) + log_false] if self.categories > 2 else []
         log_p, log_q = np.array([log_true, log_false, *rest]), np.array([log_false, log_true, *rest])
         loss = np.array([self.log_odds, -self.log_odds, *(0.0 for _ in rest)])
-        return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)])
+        rho = zcdp.of_response(self.log_odds, self.categories)
+        return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)], zcdp=rho)
 
     def code_distributions(self) -> CodeDistributions:
         """The answer's distribution given the true category, for post-processing by Markov kernels.

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privsample._checks import FloatArray, number
-from privsample._logspace import half_square
+from privsample.accounting.curves import zcdp
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.loss.pair import Envelope, LossPair, worst_renyi
 
@@ -247,7 +247,7 @@ class PrivacyBounds:
             "renyi": lambda orders: worst_renyi(pairs, orders),
             "order_limit": min([pair.order_limit for pair in pairs]),
             "pure_epsilon": pure,
-            "zcdp": half_square(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "zcdp": zcdp.of_pure(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
             "exact": VIEWS,
         }
         return cls(directions=directions, **filled | known)
@@ -277,7 +277,7 @@ class PrivacyBounds:
         filled: dict[str, Any] = {
             "order_limit": np.inf,
             "pure_epsilon": pure,
-            "zcdp": half_square(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "zcdp": zcdp.of_pure(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
             "exact": frozenset({"rdp"}),
             "curve_is_least": False,
         }

@@ -7,6 +7,7 @@ from privsample._logspace import half_square, ratio_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
@@ -137,7 +138,8 @@ class LaplaceAccountant(SizeFreeAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """One Laplace pair, which is its own reverse."""
-        return PrivacyBounds.from_pairs([LaplacePair(shift=ratio_up(self.sensitivity, self.scale))])
+        shift = ratio_up(self.sensitivity, self.scale)
+        return PrivacyBounds.from_pairs([LaplacePair(shift=shift)], zcdp=zcdp.of_laplace(shift))
 
     def group(self, size: int) -> "LaplaceAccountant":
         """Groups have `size` times the sensitivity; exact."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample._logspace import LEAST_LOSS, ratio_up
+from privsample._logspace import LEAST_LOSS, ratio_up, weighted_sum_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
@@ -204,11 +205,23 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _rho(self) -> float:
-        """zCDP: half the largest squared L2 norm in units of the noise; a pure epsilon of e has zCDP at most e^2/2."""
+        """zCDP: half the largest squared L2 norm in units of the noise, or for Laplace noise the sum over coordinates.
+
+        That sum is convex in the difference, so that an extreme difference has the largest (docs/notes/zcdp.md).
+        """
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.scale_parameter) ** 2).sum(axis=1).max())
         longest = self.group_size * self.differences.l2 / self.noise.scale_parameter
-        return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
+        bound = max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
+        if not isinstance(self.noise, LaplaceNoise):
+            return bound
+        return min(bound, max(weighted_sum_up(self._laplace_members(row)) for row in self._vectors))
+
+    def _laplace_members(self, vector: FloatArray) -> list[tuple[float, int]]:
+        """The zCDP of each distinct nonzero shift of a coordinate, with its number of occurrences."""
+        sizes = Counter(vector[vector > 0].tolist())
+        scale = self.noise.scale_parameter
+        return [(zcdp.of_laplace(ratio_up(size, scale)), count * self.draws) for size, count in sizes.items()]
 
     @property
     def _largest_loss(self) -> float:

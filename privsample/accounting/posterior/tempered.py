@@ -16,6 +16,7 @@ from privsample._logspace import half_square, resolved
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.curves.chords import RenyiChords
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.loss.bounded_range import BoundedRangeEnvelope
@@ -165,12 +166,12 @@ class TemperedAccountant(Accountant):
         return self._bounds_from(envelope, per_release=(closed._bounds_from(closed._closed_forms), 1))
 
     def _bounds_from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
-        """Bounds from an envelope; bounded range gives zCDP at loss_range^2/8."""
-        zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
+        """Bounds from an envelope; its bounded range and its shift each give a zCDP."""
+        rho = min(zcdp.of_bounded_range(envelope.bounded.loss_range), half_square(self.shift))
         exact: frozenset[View] = frozenset() if envelope.exact_family is None else VIEWS - {"rdp"}
         least = envelope.exact_family is not None or envelope.family is None
         return PrivacyBounds.from_pairs(
-            [envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, curve_is_least=least, **known
+            [envelope], pure_epsilon=self.loss_range, zcdp=rho, exact=exact, curve_is_least=least, **known
         )
 
     @cached

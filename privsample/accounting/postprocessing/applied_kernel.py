@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, coefficient, number
-from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds
 from privsample.accounting.engine.routes import affordable
@@ -139,7 +139,7 @@ class AppliedKernelAccountant(ChosenAccountant):
             "infinity_mass": infinity_mass,
             "order_limit": np.inf if np.isfinite(pure) or gamma == 0.0 else base.order_limit,
             "pure_epsilon": 0.0 if gamma == 0.0 else pure,
-            "zcdp": min(base.zcdp, half_square(pure), displaced) if infinity_mass == 0.0 else np.inf,
+            "zcdp": min(base.zcdp, zcdp.of_pure(pure), displaced) if infinity_mass == 0.0 else np.inf,
             "exact": frozenset(),
             "curve_bounds": self._curves(gamma)
             + (pure_bounds("contracted pure guarantee", pure) if infinity_mass == 0.0 else ()),

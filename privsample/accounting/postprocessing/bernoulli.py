@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, check_memory, positive_integer, real_array, renyi_orders
-from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.routes import affordable
@@ -121,7 +121,7 @@ class BernoulliAccountant(Accountant):
         base = self._base_bounds
         if self.margin == 0.0:
             return replace(base, composes_by_pairs=False)
-        own = half_square(self._largest_loss)
+        own = zcdp.of_pure(self._largest_loss)
         return PrivacyBounds.from_pairs(
             [BernoulliEnvelope(account=self)],
             renyi=self._renyi,

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
-from privsample._logspace import half_square, log1mexp
+from privsample._logspace import log1mexp
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
+from privsample.accounting.curves import zcdp
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound
@@ -122,7 +123,7 @@ class KernelAccountant(ChosenAccountant):
             "infinity_mass": infinity_mass,
             "order_limit": np.inf if np.isfinite(pure) else base.order_limit,
             "pure_epsilon": pure,
-            "zcdp": min(base.zcdp, half_square(pure)) if infinity_mass == 0.0 else np.inf,
+            "zcdp": min(base.zcdp, zcdp.of_pure(pure)) if infinity_mass == 0.0 else np.inf,
             "curve_bounds": self._curves()
             + (pure_bounds("contracted pure guarantee", self._bound_on_loss) if infinity_mass == 0.0 else ()),
             "renyi_bounds": (self._contracted_curve,),
