@@ -26,8 +26,7 @@ def _fields(**present: str) -> Step:
 
 def _movable_records(fields: dict[str, Any]) -> dict[str, Any]:
     """Replace `records_may_move`, which nothing in the file proves for parts under ReplaceOne, by STATED."""
-    from privsample.accounting.assumptions import Assumption
-    from privsample.relations import ReplaceOne
+    from privsample import Assumption, ReplaceOne
 
     left = {name: item for name, item in fields.items() if name != "records_may_move"}
     if not fields.get("records_may_move") or not all(isinstance(part.relation, ReplaceOne) for part in fields["parts"]):

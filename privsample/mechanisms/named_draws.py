@@ -29,13 +29,31 @@ class NamedDraws:
         return True  # also of a mechanism that released nothing
 
     def keys(self) -> KeysView[str]:
-        """The names of the draws."""
+        """The names of the draws.
+
+        Returns
+        -------
+        KeysView
+            The names, in the order of `draws`.
+        """
         return self.draws.keys()
 
     def values(self) -> ValuesView[NDArray[Any]]:
-        """The arrays of draws."""
+        """The arrays of draws.
+
+        Returns
+        -------
+        ValuesView
+            The arrays, of shape (draws, ...).
+        """
         return self.draws.values()
 
     def items(self) -> ItemsView[str, NDArray[Any]]:
-        """The names and the arrays."""
+        """The names and the arrays.
+
+        Returns
+        -------
+        ItemsView
+            Pairs of a name and its array.
+        """
         return self.draws.items()
