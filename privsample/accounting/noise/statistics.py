@@ -114,7 +114,7 @@ class StatisticsAccountant(Accountant):
         if self.n is not None:
             set_fields(self, n=positive_integer(n=self.n))
             set_fields(self, group_size=min(self.group_size, self.n))
-        positive(**{"half the squared ratio of difference and noise": self._rho})
+        positive(**{"half the squared ratio of difference and noise": self._half_square})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
                 f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; use "
@@ -209,13 +209,17 @@ class StatisticsAccountant(Accountant):
 
         That sum is convex in the difference, so that an extreme difference has the largest (docs/notes/zcdp.md).
         """
+        if not isinstance(self.noise, LaplaceNoise):
+            return self._half_square
+        return min(self._half_square, max(weighted_sum_up(self._laplace_members(row)) for row in self._vectors))
+
+    @property
+    def _half_square(self) -> float:
+        """Half the largest squared L2 norm in units of the noise, for all draws."""
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.scale_parameter) ** 2).sum(axis=1).max())
         longest = self.group_size * self.differences.l2 / self.noise.scale_parameter
-        bound = max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
-        if not isinstance(self.noise, LaplaceNoise):
-            return bound
-        return min(bound, max(weighted_sum_up(self._laplace_members(row)) for row in self._vectors))
+        return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
 
     def _laplace_members(self, vector: FloatArray) -> list[tuple[float, int]]:
         """The zCDP of each distinct nonzero shift of a coordinate, with its number of occurrences."""
