@@ -159,8 +159,10 @@ def test_a_ledger_opens_with_what_was_spent_and_goes_on(folder, tmp_path):
         shutil.copy(folder / path.name, path)
         path.chmod(0o644)
         ledger = ps.Ledger(path)
-        assert ledger.spent() == pytest.approx(recorded["spent"], rel=1e-9)
-        assert ledger.remaining() == pytest.approx(recorded["remaining"], rel=1e-9)
+        # The least zCDP of a loss is smaller than what was charged then, by at most a thousandth for these.
+        assert recorded["spent"] * 0.999 <= ledger.spent() <= recorded["spent"] * (1 + 1e-9)
+        assert ledger.remaining() == pytest.approx(recorded["remaining"], rel=1e-3)
+        before = ledger.spent()
         assert len(ledger.history()) == recorded["entries"]
         reservation = ledger.reservation(3)
         assert [item.left for item in reservation.items] == [2, 0]
@@ -168,7 +170,7 @@ def test_a_ledger_opens_with_what_was_spent_and_goes_on(folder, tmp_path):
         relation = ledger.relation
         ledger.spend(ps.PureAccountant(stated_epsilon=1e-3, relation=relation))
         assert len(ps.Ledger(path).history()) == recorded["entries"] + 1
-        assert ps.Ledger(path).spent() == ledger.spent() > recorded["spent"]
+        assert ps.Ledger(path).spent() == ledger.spent() > before
 
 
 @each_format

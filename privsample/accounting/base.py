@@ -987,6 +987,8 @@ class Group(Accountant):
         checked_account(base=self.base)
         if self.relation is None:
             set_fields(self, relation=self.base.relation.group(size))
+        elif not isinstance(self.relation, Relation):
+            raise TypeError(f"relation must be a Relation or None, got {type(self.relation).__name__}")
         known = self.relation is not None and _joined(self.base.relation, size, self.relation)
         more = frozenset() if known else frozenset({Assumption.STATED})
         if isinstance(self.base.relation, ReplaceOne):
