@@ -245,6 +245,9 @@ def test_parallel_parts_say_which_records_they_hold_for():
     moving = LaplaceAccountant(sensitivity=1, scale=1)
     account = (moving | moving).to(ReplaceOne(n=5))
     assert account == Parallel(parts=(moving, moving), replaced=ReplaceOne(n=5))
+    assert account.relation == ReplaceOne(n=5)
+    with pytest.raises(TypeError, match="relation must be a Relation or None, got str"):
+        Group(base=moving, size=1, relation="replace-one")
     assert account.epsilon(0.0) == 2.0
     assert account.assumptions == moving.assumptions
     assert repr(account) == f"({moving!r} | {moving!r}).to({ReplaceOne(n=5)!r})"

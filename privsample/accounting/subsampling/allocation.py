@@ -252,7 +252,7 @@ def _enumerated(base: DiscretePair, steps: int) -> DiscretePair:
     The mean of ratios near 1 loses all digits of its logarithm in doubles. Masses and losses are therefore computed by
     ball arithmetic and rounded once to doubles, an error that the curves of DiscretePair add.
     """
-    finite = ~np.isposinf(base.loss)
+    finite = ~(np.isposinf(base.loss) | np.isneginf(base.log_q))
     log_q, loss = base.log_q[finite].tolist(), base.loss[finite].tolist()
     counts, _ = outcome_counts(len(loss), steps)
     arb = flint().arb
@@ -261,8 +261,6 @@ def _enumerated(base: DiscretePair, steps: int) -> DiscretePair:
         logs, ratios = [arb(x) for x in log_q], [arb(x).exp() if np.isfinite(x) else arb(0) for x in loss]
         for row in counts.tolist():
             drawn = [(count, j) for j, count in enumerate(row) if count]
-            if any(np.isneginf(log_q[j]) for _, j in drawn):
-                continue
             ways = factorial(steps) // prod(factorial(count) for count, _ in drawn)
             masses.append(float((arb(ways).log() + sum(count * logs[j] for count, j in drawn)).mid()))
             mean = sum((count * ratios[j] for count, j in drawn), start=arb(0)) / steps
