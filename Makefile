@@ -22,7 +22,7 @@ environment: ## build .venv from requirements.lock (two or three minutes); does 
 	@$(PYTHON) tools/environment.py
 
 .PHONY: demo
-demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (two or three minutes)
+demo: environment ## private samples of a real data set, audited, with a report, demo/report.html (about a minute)
 	$(say)
 	$(RUN) privsample.simulations.demo demo
 	$(took)
@@ -42,7 +42,7 @@ check: lint ## for each small step: lint, and the tests that matter most (a minu
 	$(took)
 
 .PHONY: test
-test: environment ## what each change must pass: the whole suite, on both generations of PyMC (half an hour on two cores)
+test: environment ## what each change must pass: the whole suite, on both generations of PyMC (twenty minutes on two cores)
 	$(say)
 	$(TEST) --cov=privsample/accounting --cov-report=
 	@echo 'privsample/accounting must be covered in full:'
