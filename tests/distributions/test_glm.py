@@ -238,3 +238,11 @@ def test_a_gradient_within_the_tolerance_costs_next_to_nothing(n, dimension, rea
         growth = np.array([slope @ np.linalg.solve(precision, slope) / 2 for precision in precisions])
         assert (growth.max() <= 5.01e-7) == holds
     assert np.linalg.norm(distribution.gradient(centre)) <= shells.gradient_tolerance
+
+
+def test_the_energy_is_a_sum_over_all_records(rng):
+    """Across blocks of records and of points, and for margins far beyond the range of e^-x."""
+    rows, points = rng.standard_normal((1300, 3)), rng.standard_normal((300, 3)) * np.array([1.0, 30.0, 1000.0])
+    found = LogisticPosteriorDensity(rows=rows, weight=0.3).energy(points)
+    expected = 0.5 * (points**2).sum(axis=1) + 0.3 * np.logaddexp(0.0, -points @ rows.T).sum(axis=1)
+    assert found == pytest.approx(expected, rel=1e-13)
