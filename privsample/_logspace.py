@@ -114,18 +114,13 @@ def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
     return np.where(np.abs(z) >= 16.0, series * inverse, direct)
 
 
-def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray | None = None) -> ComplexArray:
-    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0.
-
-    `remainder` is `complex_stirling_remainder(x)`, if the caller has it.
-    """
-    return complex_log_gamma_growth_with_error(x, w, remainder)[0]
-
-
-def complex_log_gamma_growth_with_error(
+def complex_log_gamma_growth(
     x: Real, w: ComplexArray, remainder: ComplexArray | None = None
 ) -> tuple[ComplexArray, FloatArray]:
-    """`complex_log_gamma_growth`, and a bound on its error: a few ulp of each of its terms."""
+    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0, and a bound on its error.
+
+    The bound is a few ulp of each term. `remainder` is `complex_stirling_remainder(x)`, if the caller has it.
+    """
     ratio = w / x
     excess = complex_log1p_excess(ratio)
     logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))

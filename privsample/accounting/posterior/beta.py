@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import (
-    complex_log_gamma_growth_with_error,
+    complex_log_gamma_growth,
     complex_stirling_remainder,
     log1mexp,
     log_gamma_growth,
@@ -200,7 +200,7 @@ class BetaRows(SmoothRows):
         """
         up = t + 1
         steps = np.stack([up * self.step, -t * self.step])
-        growth, error = complex_log_gamma_growth_with_error(self._bases, steps, self._remainders)
+        growth, error = complex_log_gamma_growth(self._bases, steps, self._remainders)
         total, error = with_whole_steps(growth, error, np.stack([-up, t]), self._whole_steps, self.step)
         return total.sum(axis=0), error.sum(axis=0)
 

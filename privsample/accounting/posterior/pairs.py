@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real
-from privsample._logspace import complex_log_gamma_growth_with_error, log_gamma_growth
+from privsample._logspace import complex_log_gamma_growth, log_gamma_growth
 from privsample.accounting.loss.pair import ComplexArray
 
 _EPS = float(np.finfo(float).eps)
@@ -91,13 +91,13 @@ def rounding_noise(threshold: FloatArray, size: FloatArray) -> FloatArray:
 def rising_mgf(base: float, step: float, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
     """Contribution to log M(t) of a Gamma shape that is base + step under P and base under Q, and its error bound."""
     up = t + 1
-    growth, error = complex_log_gamma_growth_with_error(base, up * step)
+    growth, error = complex_log_gamma_growth(base, up * step)
     return with_whole_steps(growth, error, -up, log_gamma_growth(base, step), step)
 
 
 def falling_mgf(base: float, step: float, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
     """Contribution to log M(t) of a Gamma shape that is base under P and base + step under Q, and its error bound."""
-    growth, error = complex_log_gamma_growth_with_error(base, -t * step)
+    growth, error = complex_log_gamma_growth(base, -t * step)
     return with_whole_steps(growth, error, t, log_gamma_growth(base, step), step)
 
 
