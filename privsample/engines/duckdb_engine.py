@@ -164,6 +164,8 @@ def _query(rows: _Rows, mechanism: Mechanism, columns: Columns) -> Any | None:
     index = index_sql(rule, quoted(name), kind)
     if index is None or len({column.lower() for column in columns.names}) < len(columns.names):
         return None
+    if any(rows.kind(key) in FLOATS for key in (columns.unit, columns.group) if key is not None):
+        return None
     if columns.unit is None:
         keys = [] if columns.group is None else [_key(rows, columns.group)]
         groups = [*keys, index] if rule.kind == "codes" else keys

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.groups.columns import read_keys
+from privsample.mechanisms.groups.columns import missing_keys
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.rule import RecordRule
 from privsample.mechanisms.tallies.tally import Tally
@@ -52,18 +52,20 @@ def _listed_rows(table: Any, mechanism: Mechanism, rule: RecordRule) -> tuple[ND
         _check_rows(mechanism, wrong)
         places = whole_numbers(table.column("p").fill_null(-1))
         return places[wrong == 0], numbers[wrong == 0], counts[wrong == 0]
-    places = mechanism._index.places(read_keys(_text(table.column("k")), mechanism._column), mechanism._column)
+    places = mechanism._index.places(mechanism._read_keys(_text(table.column("k"))), mechanism._column)
     _check_rows(mechanism, np.where(places < 0, UNLISTED, 0))
     return places[places >= 0], numbers[places >= 0], counts[places >= 0]
 
 
 def _check_rows(mechanism: GroupedMechanism, wrong: NDArray[Any]) -> None:
     """Raise the error of the mechanism for rows whose unit or key is missing, or that are not listed."""
+    if mechanism.unlisted == "drop":
+        return
     if (wrong == MISSING_UNIT).any():
-        read_keys([None], f"{mechanism._unit} column")
+        raise missing_keys(f"{mechanism._unit} column")
     if (wrong == MISSING_KEY).any():
-        read_keys([None], mechanism._column)
-    if (wrong == UNLISTED).any() and mechanism.unlisted == "refuse":
+        raise missing_keys(mechanism._column)
+    if (wrong == UNLISTED).any():
         keys = mechanism.keys
         other = max(map(len, map(str, keys))) * "?" + "?" if isinstance(keys[0], str) else _other_number(keys)
         mechanism._columns(([other], [0.0]) if mechanism.contribution is None else ([0], [other], [0.0]))

@@ -121,7 +121,7 @@ def _summed(frame: Any, columns: Columns, rule: RecordRule) -> Any:
     keys = [index.alias(_CODE)] if rule.kind == "codes" else []
     if columns.group is not None:
         key = pl.nth(list(columns.names).index(columns.group))
-        of_numbers = frame.collect_schema()[columns.group].is_integer()
+        of_numbers = frame.collect_schema()[columns.group].is_numeric()
         keys.append((key if of_numbers else key.cast(pl.String)).alias(_KEY))
     counted = [*sums, pl.len().alias(_COUNT)]
     return frame.group_by(keys).agg(counted) if keys else frame.select(counted)

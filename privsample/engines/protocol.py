@@ -13,7 +13,6 @@ from privsample._value import frozen_value
 from privsample.distributions.record_format import ColumnFormat, LabelledFormat, RowFormat
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.groups.columns import read_keys
 from privsample.mechanisms.groups.grouped import GroupedMechanism
 from privsample.mechanisms.tallies.tally import Tally
 
@@ -132,10 +131,7 @@ def check_types(empty: Any, columns: Columns, mechanism: Mechanism) -> None:
     """Check the types of an empty Arrow table of the columns of a source. Raises SchemaError and TypeError."""
     mechanism.tally(columns.data(empty, mechanism))
     if isinstance(mechanism, GroupedMechanism) and columns.group is not None:
-        keys = read_keys(_column(empty, columns.group), mechanism._column)
-        if isinstance(mechanism.keys[0], int) != (keys.numbers is not None):
-            wanted, got = ("whole numbers", "text") if isinstance(mechanism.keys[0], int) else ("text", "whole numbers")
-            raise SchemaError(f"the {mechanism._column} must be {wanted}, as the public keys are, got {got}")
+        mechanism._index.check_type(mechanism._read_keys(_column(empty, columns.group)), mechanism._column)
 
 
 def check_same_types(types: Mapping[str, Mapping[str, str]], columns: Columns) -> None:

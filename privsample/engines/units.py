@@ -61,7 +61,7 @@ def _write(table: Any, unit: str, writers: list[Any]) -> None:
 
 def _hashed(column: Any) -> NDArray[np.int64]:
     """The number of the part of each unit: a function of its value alone. Raises SchemaError."""
-    found = read_keys(column, "unit column")
+    found = read_keys(column, "unit column", unlisted="drop")  # the mechanism refuses what it does not drop
     if found.numbers is not None:
         return (found.numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(58)).astype(np.int64)
     encoded = column.dictionary_encode().unify_dictionaries()

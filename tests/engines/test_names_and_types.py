@@ -1,5 +1,7 @@
 """Files, columns and types that an engine by itself would read otherwise than the others."""
 
+from dataclasses import replace
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,3 +91,25 @@ def test_no_path_is_refused(engine, source):
 def test_dask_reads_collections_of_dask_and_files_alone(source):
     with pytest.raises(TypeError, match="source must be a dask DataFrame or Array"):
         tally(source, "dask")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("keys", [("a", "b"), (1, 2)])
+@pytest.mark.parametrize("kind", ["integers", "floats"])
+def test_missing_keys_and_units_are_dropped_or_refused(engine, keys, kind, tmp_path):
+    u = [1, 1, None, 2, 2, None]
+    key = [keys[0], None, keys[0], keys[1], None, None]
+    if kind == "floats":  # as pandas writes whole numbers with missing ones
+        u = pa.array([float("nan") if item is None else float(item) for item in u])
+        if keys == (1, 2):
+            key = pa.array([float("nan") if item is None else float(item) for item in key])
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "u": u, "key": key})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    bounded = ps.by("key", SUM, keys=keys, contribution=ps.Contribution(unit="patient"), unlisted="drop")
+    plain = ps.by("key", SUM, keys=keys, unlisted="drop")
+    assert tally(tmp_path, engine, bounded, unit="u", by="key") == bounded.tally(([1, 2], list(keys), [1.0, 4.0]))
+    alone = plain.tally(([keys[0], keys[0], keys[1]], [1.0, 3.0, 4.0]))
+    assert tally(tmp_path, engine, plain, by="key") == alone
+    for mechanism, unit in ((bounded, "u"), (plain, None)):
+        with pytest.raises(SchemaError, match="missing entries|got double"):
+            tally(tmp_path, engine, replace(mechanism, unlisted="refuse"), unit=unit, by="key")

@@ -127,6 +127,83 @@ def test_wrong_data_are_refused_before_anything_is_drawn_or_spent(data, words, t
     assert ledger.spent() == 0
 
 
+# What is no key in a column of text, and in one of whole numbers; numbers for units.
+NO_KEYS = (None, float("nan"), float("inf"), 2.5, 2**70, -(2**63) - 1, b"north", True, np.datetime64("NaT"), 1j, ("a",))
+
+
+@pytest.mark.parametrize("make", [list, tuple, lambda items: np.array([*items, None], object)[:-1]])
+@pytest.mark.parametrize("of_text", [True, False])
+def test_records_without_a_key_or_a_unit_are_dropped_by_the_rule(make, of_text):
+    """No record can make a release fail: otherwise the failure would reveal it."""
+    pd = pytest.importorskip("pandas")
+    keys = KEYS if of_text else (1, 2, 3, 4)
+    mechanism = ps.by("hospital", SUM, keys=keys, contribution=UNITS, unlisted="drop")
+    simple = ps.by("hospital", SUM, keys=keys, unlisted="drop")
+    other = 7 if of_text else "north"
+    odd = [*NO_KEYS, pd.NA, pd.NaT, other, "\ud800"]
+    groups, ones = [keys[0], keys[1], *odd], [1.0] * (2 + len(odd))
+    units = ["a", 1, *("b" for _ in odd)]
+    expected = mechanism.tally((["a", 1], [keys[0], keys[1]], [1.0, 1.0]))
+    assert mechanism.tally((make(units), make(groups), ones)) == expected
+    assert simple.tally((make(groups), ones)) == simple.tally(([keys[0], keys[1]], [1.0, 1.0]))
+    no_units = [*NO_KEYS, pd.NA, pd.NaT]
+    units, groups = ["a", 1, *no_units], [keys[0], keys[1], *(keys[2] for _ in no_units)]
+    assert mechanism.tally((make(units), make(groups), [1.0] * len(units))) == expected
+    only_odd = [1.0] * len(odd)
+    for columns_ in ((make(odd), only_odd), (make([]), [])):
+        assert simple.tally(columns_).counts.tolist() == []
+    left_out = mechanism.validate((make(units), make(groups), [1.0] * len(units))).facts
+    assert left_out["records left out by unlisted='drop'"] == len(no_units)
+
+
+def test_a_unit_is_the_same_whatever_other_records_hold():
+    """The hash of a unit, which decides what counts, must not change when another record turns the column's type."""
+    rng = np.random.default_rng(5)
+    units, groups = rng.integers(0, 9, 120).tolist(), rng.choice(KEYS, 120).tolist()
+    values = rng.uniform(-1, 3, 120).tolist()
+    mechanism = ps.by("hospital", SUM, keys=KEYS, contribution=UNITS, unlisted="drop")
+    expected = mechanism.tally((units, groups, values))
+    for stranger in ("text", None, 2**70, 2.5):
+        assert mechanism.tally(([*units, stranger], [*groups, None], [*values, 1.0])) == expected
+    assert mechanism.tally((np.array(units, float), groups, values)) == expected
+    texts = [f"unit {unit}" for unit in units]
+    expected = mechanism.tally((texts, groups, values))
+    assert mechanism.tally(([*texts, 3], [*groups, "elsewhere"], [*values, 1.0])) == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda pa, items: pa.array(items),
+        lambda pa, items: pa.array(items).dictionary_encode(),
+        lambda pa, items: pa.array(items).dictionary_encode(null_encoding="encode"),
+        lambda pa, items: pa.chunked_array([items[:2], items[2:]], pa.array(items).type),
+        lambda pa, items: pytest.importorskip("pandas").Series(items),
+        lambda pa, items: pytest.importorskip("pandas").Series(items, dtype="category"),
+        lambda pa, items: pytest.importorskip("pandas").array(items),
+        lambda pa, items: pytest.importorskip("polars").Series(items),
+        lambda pa, items: np.ma.array([item or items[0] for item in items], mask=[item is None for item in items]),
+    ],
+)
+@pytest.mark.parametrize("keys", [KEYS, (1, 2, 3, 4)])
+def test_missing_keys_of_each_container(make, keys):
+    pa = pytest.importorskip("pyarrow")
+    items = [keys[0], None, keys[1], keys[0], None]
+    for contribution in (None, UNITS):
+        dropping = ps.by("hospital", SUM, keys=keys, contribution=contribution, unlisted="drop")
+        refusing = replace(dropping, unlisted="refuse")
+        column, values = make(pa, items), [1.0, 2.0, 3.0, 1.0, 2.0]
+        kept = ([keys[0], keys[1], keys[0]], [1.0, 3.0, 1.0])
+        units = ((), ()) if contribution is None else ((["a", "a", "b", "c", "c"],), (["a", "b", "c"],))
+        assert dropping.tally((*units[0], column, values)) == dropping.tally((*units[1], *kept))
+        with pytest.raises(SchemaError, match="missing entries|got float64"):
+            refusing.tally((*units[0], column, values))
+        if contribution is not None:  # the units are missing
+            groups = [keys[0], keys[2], keys[1], keys[0], keys[3]]
+            found = dropping.tally((column, groups, values))
+            assert found == dropping.tally(([keys[0], keys[1], keys[0]], *kept))
+
+
 def test_a_missing_column_of_units_is_refused():
     with pytest.raises(SchemaError, match="units, groups, records"):
         BOUNDED.release((["north"], [1]))
@@ -217,7 +294,7 @@ def test_notes_for_the_curator():
     mechanism = ps.by("hospital", SUM, keys=KEYS, contribution=UNITS, unlisted="drop")
     notes = mechanism.validate((["u"] * 5, ["north"] * 4 + ["other"], [1.0, 2.0, 9.0, None, 1.0]))
     assert notes.title == "4 records in 1 hospital of 4"
-    assert notes.facts["records of unlisted groups"] == 1
+    assert notes.facts["records left out by unlisted='drop'"] == 1
     assert notes.facts["records beyond the bounds of their unit"] == 2
     assert notes.facts["outside"] == notes.facts["missing"] == 1
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from privsample.interop.arviz import SAMPLE_DIMS, check_name
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.groups.calibration import NOISE_OF_BASE
-from privsample.mechanisms.groups.columns import KeyColumn, read_keys
+from privsample.mechanisms.groups.columns import KeyColumn, Unlisted, read_keys
 from privsample.mechanisms.groups.contribution import Contribution, Integers, Seeds
 from privsample.mechanisms.groups.keys import KeyIndex, Keys, checked_keys
 from privsample.mechanisms.groups.neighbours import grouped_neighbours
@@ -42,8 +42,6 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.tallies.rule import RecordRule
 from privsample.mechanisms.tallies.tally import Tally
 from privsample.relations import AddRemove, ReplaceOne
-
-Unlisted = Literal["refuse", "drop"]
 
 
 @frozen_value
@@ -87,8 +85,9 @@ class GroupedMechanism(Mechanism):
     contribution : Contribution, optional
         Bounds for units with several records. None, the default, means that every record is a unit of its own.
     unlisted : {"refuse", "drop"}, default "refuse"
-        What happens to a record whose key is not in `keys`: "refuse" raises SchemaError, so that it must be public that
-        there are none; "drop" leaves the record out.
+        What happens to a record whose key is not in `keys`, or that has no key or no unit: "refuse" raises SchemaError,
+        so that it must be public that there are none; "drop" leaves the record out. With "drop", an entry that is
+        neither text nor a whole number of 64 bits is no key, and a float without fraction is a whole number.
 
     Raises
     ------
@@ -238,8 +237,13 @@ class GroupedMechanism(Mechanism):
             got = f"{len(data)} parts" if isinstance(data, (tuple, list)) else type(data).__name__
             raise SchemaError(f"data must be {wanted}, columns of equal length, got {got}")
         assert self.base.record_format is not None
-        places = self._index.places(read_keys(data[-2], self._column), self._column)
-        units = None if parts == 2 else _units(read_keys(data[0], f"{self._unit} column"))
+        places = self._index.places(self._read_keys(data[-2]), self._column)
+        units = None
+        if parts == 3:
+            keys = read_keys(data[0], f"{self._unit} column", unlisted=self.unlisted)
+            units = Units(codes=keys.codes(), seeds=keys.seeds())
+            if keys.absent is not None and len(keys) == len(places):
+                places = np.where(keys.absent, -1, places)
         records = self.base.record_format.read(data[-1])
         if not len(places) == len(records) == (len(places) if units is None else len(units)):
             raise SchemaError(f"data must be {wanted}, columns of equal length, got different lengths")
@@ -253,6 +257,10 @@ class GroupedMechanism(Mechanism):
                 "--unlisted drop)"
             )
         return places[listed_], records[listed_], None if units is None else units.chosen(listed_)
+
+    def _read_keys(self, column: Any) -> KeyColumn:
+        """Read the column of the keys of groups. Raises SchemaError."""
+        return read_keys(column, self._column, unlisted=self.unlisted)
 
     @property
     def _column(self) -> str:
@@ -411,7 +419,7 @@ class GroupedMechanism(Mechanism):
         if len(records):
             facts |= self.base.for_size(len(records)).validate(self.base.record_format.to_data(records)).facts
         more = {
-            "records of unlisted groups": len(read_keys(data[-2], self._column)) - len(places),
+            "records left out by unlisted='drop'": len(self._read_keys(data[-2])) - len(places),
             "records beyond the bounds of their unit": 0 if units is None else len(places) - int(counts.sum()),
         }
         groups = count_noun(int(np.count_nonzero(counts)), self.name)
@@ -445,10 +453,6 @@ class GroupedMechanism(Mechanism):
         )
 
 
-def _units(keys: KeyColumn) -> Units:
-    return Units(codes=keys.codes(), seeds=keys.seeds())
-
-
 def by(
     name: str,
     mechanism: Mechanism,
@@ -477,7 +481,8 @@ def by(
     contribution : Contribution, optional
         Bounds for units with several records.
     unlisted : {"refuse", "drop"}, default "refuse"
-        What happens to a record whose key is not in `keys`: "refuse" raises SchemaError; "drop" leaves it out.
+        What happens to a record whose key is not in `keys`, or that has no key or no unit: "refuse" raises SchemaError;
+        "drop" leaves it out.
     target : Target, optional
         The guarantee that the release for all groups must meet, such as `ps.DP(1, 1e-6)`. The noise of `mechanism` (of
         a posterior, its weight) is then replaced by that of the target, as by `GroupedMechanism.calibrate`. None, the

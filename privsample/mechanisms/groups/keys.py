@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privsample._checks import check_memory, is_encodable, listed
 from privsample._optional import is_installed
 from privsample.errors import SchemaError
-from privsample.mechanisms.groups.columns import FEW_RECORDS, KeyColumn, indices_of, joined
+from privsample.mechanisms.groups.columns import FEW_RECORDS, Key, KeyColumn, indices_of, joined
 
 Keys = tuple[str, ...] | tuple[int, ...]
 _LARGEST = 2**63
@@ -57,17 +57,28 @@ class KeyIndex:
         self._keys = keys
 
     def places(self, column: KeyColumn, name: str) -> NDArray[np.int64]:
-        """The place of each record's key, -1 if it is not listed. Raises SchemaError for keys of another type."""
-        of_numbers = isinstance(self._keys[0], int)
+        """The place of each record's key, -1 if it is absent or not listed.
+
+        Raises SchemaError for a column that is declared to hold keys of another type.
+        """
         if len(column) == 0:
             return np.empty(0, np.int64)
-        if of_numbers != (column.numbers is not None):
+        self.check_type(column, name)
+        found = self._places(column)
+        return found if column.absent is None else np.where(column.absent, -1, found)
+
+    def check_type(self, column: KeyColumn, name: str) -> None:
+        """Check that the column is not declared to hold keys of another type. Raises SchemaError."""
+        of_numbers = isinstance(self._keys[0], int)
+        if of_numbers != (column.numbers is not None) and column.typed:
             wanted, got = ("whole numbers", "text") if of_numbers else ("text", "whole numbers")
             raise SchemaError(f"the {name} must be {wanted}, as the public keys are, got {got}")
+
+    def _places(self, column: KeyColumn) -> NDArray[np.int64]:
         if column.numbers is not None:
             return self._places_of_numbers(column.numbers)
-        if column.arrow is None and column.text is not None:
-            return self._places_of_text(column.text)
+        if column.items is not None:
+            return self._places_of_items(column.items)
         return self._places_of_arrow(column.arrow)
 
     def _places_of_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
@@ -97,7 +108,7 @@ class KeyIndex:
         return low, table, None
 
     @cached_property
-    def _text_table(self) -> dict[Any, int]:
+    def _table(self) -> dict[Any, int]:
         return {key: place for place, key in enumerate(self._keys)}
 
     @cached_property
@@ -106,15 +117,15 @@ class KeyIndex:
 
         return pa.array(self._keys, pa.large_string())
 
-    def _places_of_text(self, items: Sequence[str]) -> NDArray[np.int64]:
-        if len(items) > FEW_RECORDS and is_installed("pyarrow"):  # a hash table that is faster
-            import pyarrow as pa
+    def _places_of_items(self, items: Sequence[Key]) -> NDArray[np.int64]:
+        if len(items) > FEW_RECORDS and isinstance(self._keys[0], str) and is_installed("pyarrow"):
+            import pyarrow as pa  # its hash table is faster
 
             try:
                 return self._places_of_arrow(pa.chunked_array([pa.array(items, pa.large_string())]))
-            except UnicodeEncodeError:
-                pass  # text that Arrow cannot hold
-        places = self._text_table
+            except (UnicodeEncodeError, pa.ArrowTypeError):
+                pass  # text that Arrow cannot hold, or whole numbers among text
+        places = self._table
         return np.fromiter((places.get(key, -1) for key in items), np.int64, len(items))
 
     def _places_of_arrow(self, column: Any) -> NDArray[np.int64]:
