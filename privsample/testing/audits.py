@@ -1,16 +1,21 @@
 """Requirements on the worst neighbours and on audits of the mechanism and of its mutant."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
+from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
+from privsample.relations import ReplaceOne
 from privsample.simulations.audit.audit import audit as run_audit
 from privsample.simulations.audit.distance import check_neighbours, check_statistics, innermost_statistical
 from privsample.testing.base import NotApplicable, Violation, require, short
-from privsample.testing.case import Case, reads_records
+from privsample.testing.case import Case, reads_records, worst_neighbours_of
+from privsample.testing.content import record_pairs
 
 _TOLERANCE = 1e-9  # relative
+_MANY = 12  # draws in place of one, so that what is not paid for shows in few releases
 
 
 def neighbours(case: Case) -> None:
@@ -30,12 +35,12 @@ def neighbours(case: Case) -> None:
 def _check_related(case: Case, pair: Neighbours) -> None:
     """Check that the datasets of a pair are neighbours under the relation of the account."""
     first, second = (build() for build in pair.datasets)
-    relation, innermost = case.mechanism.accountant.relation, innermost_statistical(case.mechanism)
+    innermost = innermost_statistical(case.mechanism)
     try:
         if innermost is not None:
             check_statistics(innermost, first, second, 1)
         elif reads_records(case.mechanism, first) or reads_records(case.mechanism, second):
-            check_neighbours(relation, first, second, 1)
+            check_neighbours(case.mechanism.accountant.relation, first, second, 1)
     except ValueError as error:
         raise Violation(
             f"the datasets ({pair.descriptions[0]}; {pair.descriptions[1]}) are not neighbours: {error}",
@@ -95,10 +100,53 @@ def audit(case: Case) -> None:
     known = all(pair.loss is not None for pair in pairs)
     most = case.samples if case.example is None else case.example.samples
     samples = most if known else min(most, case.samples)
-    verdict = run_audit(case.mechanism, samples=samples, level=case.level, rng=case.rng())
+    _stands(case, "the account", case.mechanism, samples)
+
+
+def many_draws(case: Case) -> None:
+    """Check that the account of more draws is no smaller, and that an audit of all draws together does not refute it."""
+    mechanism: Any = case.mechanism
+    if not any(field.name == "draws" for field in fields(mechanism)):
+        raise NotApplicable("the mechanism has no field draws")
+    many = replace(mechanism, draws=_MANY * mechanism.draws)
+    for epsilon in (0.0, 0.1, 1.0):
+        few, more = (float(each.accountant.delta(epsilon)) for each in (mechanism, many))
+        require(
+            more >= few * (1 - _TOLERANCE),
+            f"with draws = {many.draws} the account has delta = {more:.6g} at epsilon = {epsilon:g}, and with draws = "
+            f"{mechanism.draws} it has {few:.6g}",
+            "let the account of all draws be draws * (the account of one)",
+        )
+    worst_neighbours_of(many)  # raises NotApplicable if none are known
+    _stands(case, f"the account of {many.draws} draws together", many, case.samples)
+
+
+def other_pairs(case: Case) -> None:
+    """Check that an audit of everything that is released does not refute the account on other pairs of datasets."""
+    if case.mechanism._draws_coords:
+        raise NotApplicable("the names that are released are random, and so is their number")
+    relation = case.mechanism.accountant.relation
+    pairs = []
+    for data in case.datasets:
+        if innermost_statistical(case.mechanism) is not None or not reads_records(case.mechanism, data):
+            continue
+        for pair in record_pairs(data, replaced=isinstance(relation, ReplaceOne)):
+            try:
+                check_neighbours(relation, *pair, 1)
+            except ValueError:  # they hold the same records, or records that may not be exchanged
+                continue
+            pairs.append(pair)
+    if not pairs:
+        raise NotApplicable("the data are not arrays of records; audit the mechanism with datasets of your own")
+    _stands(case, "the account", case.mechanism, case.samples, datasets=pairs)
+
+
+def _stands(case: Case, claim: str, mechanism: Mechanism, samples: int, **given: Any) -> None:
+    """Raise Violation if an audit refutes the account of a mechanism."""
+    verdict = run_audit(mechanism, samples=samples, level=case.level, rng=case.rng(), **given)
     require(
         not verdict.violated,
-        f"the account is refuted. {verdict.statement}",
+        f"{claim} is refuted. {verdict.statement}",
         "check the bounds of the accountant, _draw, and the loss of worst_neighbours",
     )
 

@@ -35,6 +35,7 @@ _REQUIREMENTS: tuple[Requirement[Case], ...] = (
     Requirement("total-release", releases.total_release, _ADVICE),
     Requirement("empty-data", releases.empty_data, _ADVICE),
     Requirement("inputs-unchanged", releases.inputs_unchanged, _ADVICE),
+    Requirement("no-memory", releases.no_memory, _ADVICE),
     Requirement("own-generator", releases.own_generator, _ADVICE),
     Requirement("entropy-failure", releases.entropy_failure, _ADVICE),
     Requirement("validate", releases.validation, _ADVICE),
@@ -45,6 +46,8 @@ _REQUIREMENTS: tuple[Requirement[Case], ...] = (
     Requirement("ledger", uses.ledger, _ADVICE),
     Requirement("neighbours", audits.neighbours, _ADVICE),
     Requirement("audit", audits.audit, _ADVICE),
+    Requirement("many-draws", audits.many_draws, _ADVICE),
+    Requirement("other-pairs", audits.other_pairs, _ADVICE),
     Requirement("mutant", audits.mutant, _ADVICE),
 )
 
@@ -62,11 +65,12 @@ def check_mechanism(
     """Check that a mechanism satisfies the requirements on all mechanisms, for use in the tests of its author.
 
     The requirements: the mechanism is an immutable value, and its account depends on its fields only. A release accepts
-    every record, refuses data of another schema before it draws, changes no input, has a fixed shape, draws from the
-    given generator only, and is discarded if the operating system gives no entropy. The account satisfies the
-    requirements of `check_accountant`. Calibration, composition, saving, loading and the ledger work. The worst
-    neighbours are neighbours, an audit does not refute the account, and the same audit refutes the mutant. A check can
-    find a violation; it cannot prove that the account is correct.
+    every record, refuses data of another schema before it draws, changes no input, has a fixed shape, does not depend
+    on data of earlier releases, draws from the given generator only, and is discarded if the operating system gives no
+    entropy. The account satisfies the requirements of `check_accountant`. Calibration, composition, saving, loading and
+    the ledger work. The worst neighbours are neighbours. Audits of one release, of twelve times as many draws together,
+    and of everything that is released from other datasets do not refute the account, and the first audit refutes the
+    mutant. A check can find a violation; it cannot prove that the account is correct.
 
     Parameters
     ----------

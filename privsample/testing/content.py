@@ -1,5 +1,6 @@
 """Comparison of values by content, and datasets with unusual records."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 _NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, -1.0, 0.5, 1e-320)
+_EXTREMES = (-1e300, 1e300)
 _OBJECTS = (None, "text", b"bytes", 1j, 2**2000, -(2**2000), [2], math.nan)
 
 
@@ -120,3 +122,26 @@ def with_one_more(data: Any, record: float | None = None) -> Any:
         return np.concatenate([part, row])
 
     return tuple(map(longer, data)) if isinstance(data, tuple) else longer(data)
+
+
+def record_pairs(data: Any, *, replaced: bool) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of datasets that differ in one record: the data, and data of extreme records alone.
+
+    Under `replaced` the first record becomes another; otherwise the second dataset has one record more.
+    """
+    if with_one_more(data) is None:
+        return
+    parts = data if isinstance(data, tuple) else (data,)
+    kinds = [data, *(_same_form(data, [np.full(part.shape, extreme) for part in parts]) for extreme in _EXTREMES)]
+    for base, record in itertools.product(kinds, (None, math.nan, *_EXTREMES)):
+        longer = with_one_more(base, record)
+        if not replaced:
+            yield base, longer
+        elif record is not None:
+            columns = longer if isinstance(longer, tuple) else (longer,)
+            yield base, _same_form(data, [np.concatenate([column[-1:], column[1:-1]]) for column in columns])
+
+
+def _same_form(data: Any, parts: list[Any]) -> Any:
+    """The parts as a tuple if the data are one, and alone otherwise."""
+    return tuple(parts) if isinstance(data, tuple) else parts[0]

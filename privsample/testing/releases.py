@@ -12,7 +12,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, ReplaceOne
 from privsample.testing.base import NotApplicable, Violation, require, short
-from privsample.testing.case import Case, Outcome, form_of, outcome, reads_records
+from privsample.testing.case import Case, Outcome, form_of, outcome, reads_records, rebuilt
 from privsample.testing.content import odd_cases, same_content, with_one_more, without_records
 
 _REPEATS, _PATIENCE = 20, 1_000
@@ -193,6 +193,29 @@ def own_generator(case: Case) -> None:
         f"{_PATIENCE:,} different generators all gave the same draws, {short(first)}",
         advice,
     )
+
+
+def no_memory(case: Case) -> None:
+    """Check that a release does not depend on the data of the release before it."""
+    if len(case.datasets) < 2:
+        raise NotApplicable("there is only one dataset; pass other data of the same schema to compare two orders")
+    for first, second in ((0, 1), (1, 0)):
+        for mechanism in (case.mechanism, rebuilt(case.mechanism)):
+            _, before, again = (_drawn(case, mechanism, second) for _ in range(3))
+            _drawn(case, mechanism, first)
+            after = _drawn(case, mechanism, second)
+            require(
+                same_content(before, after) or not same_content(before, again),  # `own_generator` reports the latter
+                f"equal generators gave {short(after)} from {short(case.data[second])} after a release from "
+                f"{short(case.data[first])}, and {short(before)} otherwise",
+                "keep nothing of the data in the mechanism, its class or its module: a later release would reveal it",
+            )
+
+
+def _drawn(case: Case, mechanism: Any, place: int) -> Any:
+    """The draws of releases from one of the datasets, one for each generator."""
+    streams = map(case.rng, range(_REPEATS))
+    return [dict(mechanism.release(copy.deepcopy(case.data[place]), rng=rng).draws) for rng in streams]
 
 
 class _FailingBits(SystemBits):

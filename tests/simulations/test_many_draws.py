@@ -147,3 +147,35 @@ def test_a_broken_mechanism_is_caught_on_the_callers_datasets(rng, alpha):
     assert not ps.audit(claim, datasets=data, samples=20_000, level=alpha, rng=rng).violated
     broken = replace(claim, noise_std=0.6)
     assert ps.audit(broken, datasets=data, claim=claim.accountant, samples=20_000, rng=rng).violated
+
+
+class PaysForOneDraw(ps.GaussianMechanism):
+    """Its draws are independent, and its account is that of one of them."""
+
+    @property
+    def accountant(self):
+        return one_draw(ps.GaussianMechanism(sensitivity=1, noise_std=self.noise_std)).accountant
+
+
+class RepeatsItsNoise(PaysForOneDraw):
+    """All its draws are equal, so that the account of one is that of all."""
+
+    def _draw(self, statistic, rng):
+        drawn = super()._draw(statistic, rng)
+        return {name: np.repeat(array[:1], self.draws, axis=0) for name, array in drawn.items()}
+
+    def _many_draws(self, outer):
+        return None
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("given", [{}, {"datasets": (0.0, 1.0)}], ids=["worst pairs", "given"])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_an_audit_looks_at_all_draws_of_a_release(given, sequential, rng, alpha):
+    def verdict(mechanism, level):
+        return ps.audit(mechanism, **given, samples=4_000, sequential=sequential, level=level, rng=rng)
+
+    assert not verdict(ps.GaussianMechanism(sensitivity=1, noise_std=4, draws=9), alpha).violated
+    assert verdict(PaysForOneDraw(sensitivity=1, noise_std=4, draws=9), alpha).violated
+    if not (given or sequential):
+        assert not verdict(RepeatsItsNoise(sensitivity=1, noise_std=4, draws=9), alpha).violated

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -24,6 +25,7 @@ with mock.patch.multiple(_registry, _BY_CLASS={}, _BY_NAME={}):  # registered fo
     from private_majority import MajorityAccountant, PrivateMajority
 
 EXPENSIVE = {"files", "ledger", "calibrate", "repeated-release", "composition"}
+MORE_AUDITS = {"many-draws", "other-pairs"}
 TIE = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.75, 0.25]))
 
 
@@ -31,7 +33,14 @@ TIE = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.75, 0.25]))
 def _registered(monkeypatch):
     monkeypatch.setattr(_registry, "_BY_CLASS", {})
     monkeypatch.setattr(_registry, "_BY_NAME", {})
-    for cls in (MajorityAccountant, PrivateMajority, ForgetsTheOther, *MECHANISMS.values(), *ACCOUNTANTS.values()):
+    for cls in (
+        MajorityAccountant,
+        PrivateMajority,
+        ForgetsTheOther,
+        *MECHANISMS.values(),
+        *ACCOUNTANTS.values(),
+        *MISTAKES,
+    ):
         if cls not in (NeverRegistered, NeverRegisteredAccountant):
             ps.register(cls, package="requirements")
 
@@ -201,6 +210,31 @@ class Understated(PrivateMajority):
         return (replace(pair, account=MajorityAccountant(rate=self.rate / 2)),)
 
 
+class PaysForOneDraw(PrivateMajority):
+    @property
+    def accountant(self):
+        return MajorityAccountant(rate=self.rate)
+
+
+class RemembersTheLastData(PrivateMajority):
+    leads: ClassVar = [0]
+
+    def _statistic(self, data):
+        lead = super()._statistic(data)
+        self.leads.append(lead)
+        return lead + self.leads[-2]
+
+
+class ReleasesTheCount(PrivateMajority):
+    """Besides the answer, which alone its worst_neighbours draw."""
+
+    def _statistic(self, data):
+        return super()._statistic(data), len(ps.read_column(data))
+
+    def _draw(self, statistic, rng):
+        return {**super()._draw(statistic[0], rng), "records": np.full((self.draws, 1), statistic[1])}
+
+
 class SubtleMutant(PrivateMajority):
     @classmethod
     def examples(cls):
@@ -240,9 +274,101 @@ MECHANISMS = {
     "neighbours: too far": TooFarApart,
     "neighbours: account": PricesAnotherPair,
     "audit": Understated,
+    "many-draws": PaysForOneDraw,
+    "no-memory": RemembersTheLastData,
+    "other-pairs": ReleasesTheCount,
     "mutant": SubtleMutant,
     "examples": NoExamples,
 }
+
+
+class TwiceTheRate(PrivateMajority):
+    def _draw(self, lead, rng):
+        return super()._draw(2 * lead, rng)
+
+
+class WrongRelation(PrivateMajority):
+    @property
+    def accountant(self):
+        return self.draws * MajorityAccountant(rate=self.rate, relation=ps.ReplaceOne(n=3))
+
+
+class BranchesOnTheData(PrivateMajority):
+    """A clear lead is released as it is."""
+
+    def _draw(self, lead, rng):
+        drawn = super()._draw(lead, rng)["majority"]
+        return {"majority": np.full_like(drawn, lead > 0) if abs(lead) > 1 else drawn}
+
+
+class TooLittleNoiseInOneDirection(PrivateMajority):
+    """Which its worst_neighbours do not look at."""
+
+    def _draw(self, lead, rng):
+        return super()._draw(lead if lead > 0 else 3 * lead, rng)
+
+
+class BoundsNoRecord(PrivateMajority):
+    def _statistic(self, data):
+        answers = np.nan_to_num(ps.read_column(data))
+        return (2 * answers).sum() - len(answers)
+
+
+class LaterDrawsAreExact(PrivateMajority):
+    def _draw(self, lead, rng):
+        drawn = super()._draw(lead, rng)["majority"]
+        drawn[1:] = lead > 0
+        return {"majority": drawn}
+
+
+class SharesOneNoise(PrivateMajority):
+    """Its draws differ by exact multiples of the lead."""
+
+    def _draw(self, lead, rng):
+        return {"majority": super()._draw(lead, rng)["majority"] + lead * np.arange(self.draws)}
+
+
+class AccountOfHalfTheRate(PrivateMajority):
+    @property
+    def accountant(self):
+        return self.draws * MajorityAccountant(rate=self.rate / 2)
+
+
+class AccountOfTheSquareRoot(PrivateMajority):
+    """As of the standard deviation of a sum."""
+
+    @property
+    def accountant(self):
+        return MajorityAccountant(rate=self.rate * self.draws**0.5)
+
+
+class SeededByTheData(PrivateMajority):
+    def _draw(self, lead, rng):
+        return super()._draw(lead, np.random.default_rng(abs(int(lead))))
+
+
+class MentionsTheRecordInAWarning(PrivateMajority):
+    def _statistic(self, data):
+        answers = ps.read_column(data)
+        if (answers > 1).any():
+            warnings.warn(f"answer {answers.max()} is out of range", stacklevel=2)
+        return super()._statistic(data)
+
+
+# Mistakes of which it does not matter which requirement finds them.
+MISTAKES = (
+    TwiceTheRate,
+    WrongRelation,
+    BranchesOnTheData,
+    TooLittleNoiseInOneDirection,
+    BoundsNoRecord,
+    LaterDrawsAreExact,
+    SharesOneNoise,
+    AccountOfHalfTheRate,
+    AccountOfTheSquareRoot,
+    SeededByTheData,
+    MentionsTheRecordInAWarning,
+)
 
 
 class EachAccountIsItsOwn(MajorityAccountant):
@@ -345,13 +471,26 @@ ACCOUNTANTS = {
 @pytest.mark.parametrize("case", MECHANISMS)
 def test_a_broken_mechanism_violates_its_requirement(case):
     requirement = case.partition(":")[0]
-    skip = (EXPENSIVE - {requirement}) | ({"files", "stored-account"} if requirement == "ledger" else set())
+    skip = ((EXPENSIVE | MORE_AUDITS) - {requirement}) | (
+        {"files", "stored-account"} if requirement == "ledger" else set()
+    )
     with pytest.raises(RequirementViolated) as caught:
         check_mechanism(MECHANISMS[case], skip=skip)
     assert caught.value.requirement == requirement, str(caught.value)
     assert caught.value.advice in str(caught.value)
     assert f"violates the requirement {requirement!r}: " in str(caught.value)
     assert MECHANISMS[case].__name__ in caught.value.subject
+
+
+@pytest.mark.parametrize("cls", MISTAKES)
+def test_a_mistake_of_an_author_is_found(cls):
+    with pytest.raises(RequirementViolated) as caught:
+        check_mechanism(cls(rate=1.0), skip=EXPENSIVE)
+    assert cls.__name__ in caught.value.subject
+
+
+def test_at_least_thirty_mistakes_are_found():
+    assert len({*MECHANISMS.values(), *ACCOUNTANTS.values(), *MISTAKES}) >= 30
 
 
 @pytest.mark.parametrize("case", ACCOUNTANTS)

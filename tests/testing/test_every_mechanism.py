@@ -18,12 +18,15 @@ SLOW = {
 }
 
 
+AUDITS = ("audit", "mutant")  # tests/simulations/test_every_mechanism.py makes these two
+MORE_AUDITS = ("many-draws", "other-pairs")
+
+
 def cases():
-    """Each mechanism, and in the long lane once more those from which slow requirements are left out."""
+    """Each mechanism, and in the long lane once more with the requirements that take seconds."""
     for name in EXAMPLES:
-        yield pytest.param(name, SLOW.get(name, ()), id=name)
-        if name in SLOW:
-            yield pytest.param(name, (), id=f"{name}-whole", marks=pytest.mark.long)
+        yield pytest.param(name, (*AUDITS, *MORE_AUDITS, *SLOW.get(name, ())), id=name)
+        yield pytest.param(name, AUDITS, id=f"{name}-whole", marks=pytest.mark.long)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,5 +41,5 @@ def computed_once():
 
 @pytest.mark.parametrize(("name", "left_out"), list(cases()))
 def test_a_mechanism_of_the_library_satisfies_every_requirement(name, left_out):
-    checked = check_mechanism(EXAMPLES[name], skip=["audit", "mutant", *left_out])  # these two are audited apart
+    checked = check_mechanism(EXAMPLES[name], skip=left_out)
     assert sum(requirement.applied for requirement in checked) > 15

@@ -137,15 +137,17 @@ def _key(item: Any) -> Key:
         return str(item)
     if isinstance(item, bool) or not isinstance(item, (int, np.integer, float, np.floating)):
         return None
-    if isinstance(item, (float, np.floating)) and not (abs(item) <= _LARGEST_FLOAT and item == int(item)):
+    if isinstance(item, (float, np.floating)) and not abs(float(item)) < _LARGEST_FLOAT:
         return None
     whole = int(item)
+    if whole != item:
+        return None
     return whole if -_LARGEST <= whole < _LARGEST else None
 
 
 def _of_floats(array: NDArray[Any], masked: NDArray[np.bool_] | None) -> KeyColumn:
     """The whole numbers of an array of floats; all other numbers are no keys."""
-    is_key = (np.abs(array) <= _LARGEST_FLOAT) & (np.trunc(array) == array)
+    is_key = (np.abs(array) < _LARGEST_FLOAT) & (np.trunc(array) == array)
     if masked is not None:
         is_key &= ~masked
     return KeyColumn(numbers=np.where(is_key, array, 0).astype(np.int64), absent=~is_key, typed=True)

@@ -20,7 +20,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.bits import audit_bits
 from privsample.simulations.audit.datasets import pairs_of
-from privsample.simulations.audit.draws import Sampler, check_subject
+from privsample.simulations.audit.draws import Sampler, check_subject, of_all_draws
 from privsample.simulations.audit.outputs import audit_outputs
 from privsample.simulations.audit.sequential import Progress, audit_sequentially
 from privsample.simulations.audit.sequential_verdict import SequentialVerdict
@@ -97,7 +97,7 @@ def audit(
     state: str | os.PathLike[str] | None = None,
     progress: Progress = False,
 ) -> Verdict | SequentialVerdict:
-    """Try to refute the claimed privacy curve of one draw of `subject`.
+    """Try to refute the claimed privacy curve of `subject`.
 
     The audit draws from two neighbouring datasets and compares the frequencies of an event with the claim. The event is
     chosen on draws that are then discarded, so a poor choice makes the audit weak and never wrong. The claim is tested
@@ -114,8 +114,9 @@ def audit(
         pairs, the audit uses the pair that comes closest to the claim on separate draws: `samples` per dataset in
         total, but at least 200 per pair and round.
     claim : Accountant or callable, optional
-        The claimed guarantee of one draw: an accountant, or a function from epsilon in nats to delta. By default the
-        account of the mechanism; required for a function.
+        The claimed guarantee of one draw: an accountant, or a function from epsilon in nats to delta; required for a
+        function. By default the account of the mechanism: that of all its draws together, and for another view than
+        "outputs" that of one draw.
     loss : callable, optional
         Log density ratio, in nats, of the output under the first dataset over the second, from outputs of shape
         (draws, numbers) to shape (draws,). Without it a score is learned from draws. Only the Rényi bounds rely on the
@@ -196,6 +197,8 @@ def audit(
     if not _LEAST_LEVEL <= number(level=level) < 1.0:
         raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
     cases = _cases(subject, datasets, claim, loss, size)
+    if isinstance(subject, Mechanism) and claim is None and view == "outputs":
+        cases = tuple(of_all_draws(subject, case) for case in cases)
     _check_relation(claim, cases[0].account)
     curve, points = _claimed_curve(cases[0].account if claim is None else claim, size, claim is None, epsilons, view)
     claims = np.array([_checked_delta(float(e), curve(float(e))) for e in points])

@@ -1,6 +1,7 @@
 """Independent outputs of a mechanism or function as an array of numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from pickle import PicklingError
@@ -12,7 +13,7 @@ from privsample._checks import FloatArray, check_memory
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw, release_row
-from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 
 Sampler = Callable[[Any, np.random.Generator], Any]
 Summary = TypeVar("Summary")
@@ -133,6 +134,40 @@ def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
     return _repeat_function(subject), None
 
 
+def of_all_draws(mechanism: Mechanism, case: Neighbours) -> Neighbours:
+    """The pair of datasets for a whole release: one output is all its draws, and the account is the mechanism's.
+
+    Draws of the library's mechanisms are independent given the data (tests/simulations/test_many_draws.py), so that one
+    release makes those of many. Any other mechanism releases anew for each output. The loss is the sum over the draws;
+    it is a score only, because the draws of another mechanism may depend on one another.
+    """
+    draws = getattr(mechanism, "draws", 1)
+    if draws == 1 or case.account is None:
+        return case
+    many = one_draw(mechanism)._many_draws(one_draw(mechanism))
+    draw = (
+        _repeat_function(partial(_numbers_by_draw, mechanism)) if many is None else partial(_joined, case.draw, draws)
+    )
+    loss = None if case.loss is None else partial(_sum_of_losses, case.loss, draws)
+    return replace(case, account=mechanism.accountant, draw=draw, loss=loss, width=draws * case.width)
+
+
+def _joined(draw: Draw, draws: int, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    """Outputs of that many independent draws each, in a row."""
+    return draw(data, count * draws, rng).reshape(count, -1)
+
+
+def _numbers_by_draw(mechanism: Any, data: Any, rng: np.random.Generator) -> FloatArray:
+    """All numbers of one release in a row, draw by draw, as `_joined` has them."""
+    drawn = mechanism.release(data, rng=rng).draws
+    return np.column_stack([drawn[name].reshape(mechanism.draws, -1) for name in sorted(drawn)]).ravel()
+
+
+def _sum_of_losses(loss: Loss, draws: int, outputs: FloatArray) -> FloatArray:
+    """The log density ratio of several independent draws in a row."""
+    return loss(outputs.reshape(len(outputs) * draws, -1)).reshape(len(outputs), draws).sum(axis=1)
+
+
 def _repeat_function(function: Sampler) -> Draw:
     return lambda data, count, rng: _draw_one_by_one(function, data, count, rng)
 
@@ -146,7 +181,7 @@ def _draw_in_blocks(many: Draw, data: Any, count: int, rng: np.random.Generator)
             blocks.append(many(data, size, rng).reshape(size, -1))
         except Exception as error:
             raise _draw_error("a draw", error) from error
-        width, done = blocks[0].size, done + size
+        width, done = blocks[0].shape[1], done + size
         check_memory(count * width, lower="samples")
         size = min(max(_NUMBERS // width, 1), count - done)
     _check_unchanged(data, before)
