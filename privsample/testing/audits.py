@@ -104,7 +104,7 @@ def audit(case: Case) -> None:
 
 
 def many_draws(case: Case) -> None:
-    """Check that the account of more draws is no smaller, and that an audit of all draws together does not refute it."""
+    """Check that the account of more draws is no smaller, and that an audit of all of them does not refute it."""
     mechanism: Any = case.mechanism
     if not any(field.name == "draws" for field in fields(mechanism)):
         raise NotApplicable("the mechanism has no field draws")

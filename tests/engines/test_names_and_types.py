@@ -111,5 +111,5 @@ def test_missing_keys_and_units_are_dropped_or_refused(engine, keys, kind, tmp_p
     alone = plain.tally(([keys[0], keys[0], keys[1]], [1.0, 3.0, 4.0]))
     assert tally(tmp_path, engine, plain, by="key") == alone
     for mechanism, unit in ((bounded, "u"), (plain, None)):
-        with pytest.raises(SchemaError, match="missing entries|got double"):
+        with pytest.raises(SchemaError, match=r"missing entries|got double"):
             tally(tmp_path, engine, replace(mechanism, unlisted="refuse"), unit=unit, by="key")

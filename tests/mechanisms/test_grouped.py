@@ -196,7 +196,7 @@ def test_missing_keys_of_each_container(make, keys):
         kept = ([keys[0], keys[1], keys[0]], [1.0, 3.0, 1.0])
         units = ((), ()) if contribution is None else ((["a", "a", "b", "c", "c"],), (["a", "b", "c"],))
         assert dropping.tally((*units[0], column, values)) == dropping.tally((*units[1], *kept))
-        with pytest.raises(SchemaError, match="missing entries|got float64"):
+        with pytest.raises(SchemaError, match=r"missing entries|got float64"):
             refusing.tally((*units[0], column, values))
         if contribution is not None:  # the units are missing
             groups = [keys[0], keys[2], keys[1], keys[0], keys[3]]

@@ -220,7 +220,7 @@ def _codes_of_values(values: Iterable[Key]) -> NDArray[np.int64]:
 
 
 def _hashes(keys: Iterable[Key]) -> NDArray[np.int64]:
-    """A whole number as it is, and of a text the last eight bytes of its MD5, as DuckDB's md5_number_lower gives them."""
+    """A whole number as it is; of a text the last eight bytes of its MD5, as DuckDB's md5_number_lower gives them."""
     return np.frombuffer(b"".join(map(_hash, keys)), dtype="<i8").astype(np.int64)
 
 
