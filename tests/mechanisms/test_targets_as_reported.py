@@ -33,8 +33,12 @@ from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior
 from tests.mechanisms.examples import EXAMPLES
 
 MECHANISMS = {name: example.mechanism for name, example in EXAMPLES.items()}
+# These take seconds at a small target; the long lane has their other targets.
+SLOW = {"gibbs-scan", "bernoulli-sampling", "smooth-categorical", "weighted-categorical"}
 CHOICES = [
-    pytest.param(mechanism, free, id=f"{name}-{free.name if free else 'checked'}")
+    pytest.param(
+        mechanism, free, id=f"{name}-{free.name if free else 'checked'}", marks=pytest.mark.long if name in SLOW else ()
+    )
     for name, mechanism in MECHANISMS.items()
     for free in mechanism.free_parameters or (None,)
     if free is None or getattr(mechanism, free.decides) is not None
@@ -84,8 +88,22 @@ def given_fields(mechanism, free):
 @pytest.mark.filterwarnings("ignore::privsample.errors.LargeDeltaWarning")  # random targets
 @pytest.mark.parametrize(("mechanism", "free"), CHOICES)
 def test_every_mechanism(mechanism, free, request):
+    check_targets(mechanism, free, some_targets(request.node.callspec.id, count=2))
+
+
+@pytest.mark.filterwarnings("ignore::privsample.errors.LargeDeltaWarning")
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_slow_mechanisms(name):
+    mechanism = MECHANISMS[name]
+    for free in mechanism.free_parameters:
+        if getattr(mechanism, free.decides) is not None:
+            check_targets(mechanism, free, [EXTREMES[2], ZCDP(rho=0.37)])
+
+
+def check_targets(mechanism, free, targets):
+    """Calibrate to each target that can be reached, and look at every view that reports it."""
     given = given_fields(mechanism, free)
-    for target in some_targets(request.node.callspec.id, count=2):
+    for target in targets:
         try:
             made = type(mechanism).calibrate(target=target, by=free and free.name, **given)
         except UnreachableTarget:
