@@ -32,6 +32,10 @@ class Source(Protocol):
     path: Path
 
     @property
+    def records(self) -> int | None:
+        """Number of records at the last reading; None for a statistic."""
+
+    @property
     def description(self) -> str:
         """Description of the part of the file, for messages."""
 
@@ -61,6 +65,11 @@ class Rows:
         return "columns " + ", ".join(repr(column.name) for column in self.columns)
 
     @property
+    def records(self) -> int | None:
+        """Number of records at the last reading."""
+        return self.columns[0].records
+
+    @property
     def unread(self) -> str:
         """Description of the columns without a single readable record; empty if there are none."""
         return " and ".join(column.unread for column in self.columns if column.unread)
@@ -87,7 +96,7 @@ class Rows:
 class Statistic:
     """A statistic, a number or an array of numbers, in its own JSON or NumPy file."""
 
-    description = "the statistic"
+    description, records = "the statistic", None
 
     def __init__(self, path: str) -> None:
         self.path, self.unread = Path(path), ""
@@ -185,7 +194,7 @@ def _reading(args: Namespace) -> Reading:
     categories = (getattr(args, "categories", None) or ()) if args.column is not None else ()
     if categories and args.map:
         raise UsageProblem("--map and --categories both assign values to text: give only one of them")
-    form = TextForm(separator=args.separator, encoding=args.encoding)
+    form = TextForm(separator=args.separator, encoding=args.encoding, multiline=args.multiline)
     return Reading(categories=categories, mapping=args.map or {}, form=form)
 
 

@@ -9,7 +9,9 @@ from privsample.cli.errors import DataProblem, UsageProblem, nearest
 from privsample.cli.textfile import (
     MOST_BYTES,
     TextForm,
+    broken_line,
     check_encoding,
+    count_lines,
     header_names,
     list_names,
     long_line,
@@ -89,10 +91,24 @@ def _csv(path: Path, column: str, form: TextForm) -> Iterator[Any]:
     rows = csv.ParseOptions(delimiter=form.between(path), newlines_in_values=True, ignore_empty_lines=len(names) > 1)
     # Read bytes, not numbers, so that no record can raise an error; values.py converts them.
     convert = csv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
+    count = 1  # the header
     with csv.open_csv(str(path), read_options=block, parse_options=rows, convert_options=convert) as reader:
         yield pa.binary()
         for batch in reader:
+            count += batch.num_rows
             yield batch.column(0)
+    if not form.multiline and count != count_lines(path, form, empty=len(names) == 1):
+        raise _several_lines_problem(path, form)
+
+
+def _several_lines_problem(path: Path, form: TextForm) -> DataProblem:
+    """Return the error for a file in which a field goes on in the next line."""
+    line = broken_line(path, form)
+    where = path.name if line is None else f"line {line} of {path.name}"
+    return DataProblem(
+        f"{where} has a field that does not end on its line, and would hold the records of the next: a quotation mark "
+        "is stray or missing. Correct the file; if fields are meant to hold line breaks, give --multiline"
+    )
 
 
 def _parquet(path: Path, column: str) -> Iterator[Any]:

@@ -41,6 +41,7 @@ OWN = frozenset(
         "map",
         "mechanism",
         "mu",
+        "multiline",
         "names",
         "order",
         "out",
@@ -213,6 +214,12 @@ def add_file(parser: argparse.ArgumentParser, what: str = _TABLE, *, required: b
         type=_encoding,
         metavar="E",
         help="encoding of a CSV file, e.g. utf-16 or latin-1 (default: UTF-8)",
+    )
+    group.add_argument(
+        "--multiline",
+        action="store_true",
+        help="the fields of a CSV file may hold line breaks; by default a quotation mark that does not close on its "
+        "line is refused, because it would hide the records after it",
     )
     group.add_argument(
         "--map",

@@ -21,7 +21,7 @@ from privsample.mechanisms.tallies.tally import Tally
 
 _ENGINES = {"arrow": "pyarrow", "duckdb": "duckdb", "polars": "polars", "dask": "dask"}  # and the package of each
 _ASKS_ENGINE = ("by", "engine", "dask", "tally_out")  # options with which an engine reads FILE, too
-_TEXT_ONLY = ("map", "separator", "encoding")
+_TEXT_ONLY = ("map", "separator", "encoding", "multiline")
 
 
 def add_query(parser: Any) -> None:

@@ -24,10 +24,14 @@ _VALUE = re.compile(r"(?i)\s*([+-]?(\d[\d.,]*|[.,]\d+)(e[+-]?\d+)?|nan|inf|infin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextForm:
-    """Form of a text file: field separator (None: by the file name) and encoding (None: UTF-8)."""
+    """Form of a text file: field separator (None: by the file name) and encoding (None: UTF-8).
+
+    Without `multiline` each record is one line, so that no field can hold other records.
+    """
 
     separator: str | None = None
     encoding: str | None = None
+    multiline: bool = False
 
     def between(self, path: Path) -> str:
         """Return the field separator."""
@@ -139,6 +143,36 @@ def ragged_line(path: Path, form: TextForm) -> tuple[int, int] | None:
     return None
 
 
+def count_lines(path: Path, form: TextForm, *, empty: bool) -> int | None:
+    """Count the lines of the file, empty ones only with `empty`; None if a field is open at the end of the last."""
+    last, count = "", 0
+    with _opened(path, form, newline=None) as file:
+        for line in file:
+            if empty or line != "\n":
+                last, count = line, count + 1
+    rows = csv.reader([last, "\n"], delimiter=form.between(path))
+    try:
+        next(rows, None)
+    except csv.Error:  # a field of more than 131,072 characters
+        return count
+    return count if rows.line_num <= 1 else None
+
+
+def broken_line(path: Path, form: TextForm) -> int | None:
+    """Return the line on which the first row of several lines starts, or None."""
+    before = 0
+    with _opened(path, form) as file:
+        reader = csv.reader(file, delimiter=form.between(path))
+        try:
+            for _ in reader:
+                if reader.line_num > before + 1:
+                    return before + 1
+                before = reader.line_num
+        except csv.Error:  # a field of more than 131,072 characters
+            return before + 1
+    return None
+
+
 def long_line(path: Path, form: TextForm) -> int | None:
     """Return the line on which a row of more than 1 MB or with an unclosed quotation mark starts, or None."""
     try:
@@ -156,11 +190,11 @@ def long_line(path: Path, form: TextForm) -> int | None:
         return None
 
 
-def _opened(path: Path, form: TextForm) -> IO[str]:
+def _opened(path: Path, form: TextForm, newline: str | None = "") -> IO[str]:
     import pyarrow as pa
 
     stream = pa.input_stream(str(path), compression="detect")
-    return TextIOWrapper(stream, encoding=form.codec, errors="replace", newline="")
+    return TextIOWrapper(stream, encoding=form.codec, errors="replace", newline=newline)
 
 
 def _records(file: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample._checks import count_noun
 from privsample._data import chunks, text_mask
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
@@ -57,10 +58,17 @@ def run(args: Namespace) -> int:
     expected = domain.description if isinstance(domain, Domain) else source.description
     first = {} if clean else places(found, source, made)
     if args.json:
-        answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
+        answer = {
+            "command": "validate",
+            "clean": clean,
+            "n": size,
+            "records": source.records,
+            "expected": expected,
+            "problems": found,
+        }
         print_json(answer | {"places": first, "nothing_read": bool(nothing), "for_the_curator_only": True})
     elif clean:
-        records = "the records" if size is None else f"{size} records"
+        records = "the statistic" if source.records is None else count_noun(source.records, "record")
         each = f"each {expected}" if isinstance(domain, Domain) else expected
         Console().text(f"{records}, {each}: no problems.")
     else:
@@ -70,7 +78,8 @@ def run(args: Namespace) -> int:
             for reason, count in found.items()
             if count
         ]
-        title = f"expected {expected}" if size is None else f"{size} records, expected {expected}"
+        read = "" if source.records is None else f"{count_noun(source.records, 'record')}, "
+        title = f"{read}expected {expected}"
         head = ("problem", "count", "first", "with --clip")
         console.table(title, head, rows, numbers=(1,))
         if nothing:
