@@ -22,6 +22,7 @@ LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=3, relation=PLACE)
 POSTERIOR = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=3, beta=5), n=50).accountant
 ORDERS = np.array([1.001, 1.1, 2.0, 3.7, 8.0, 40.0])
 EPSILONS = np.array([-3.0, -0.5, 0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 8.0])
+MIXED = 2 * LAPLACE + GAUSSIAN
 SMALL = (
     GAUSSIAN,
     LAPLACE,
@@ -33,7 +34,7 @@ SMALL = (
     ps.GaussianAccountant(sensitivity=1, noise_std=1e6, relation=PLACE),
     ps.ConditionalAccountant(base=GAUSSIAN, event_probability=0.2),
     ps.SelectionAccountant(base=LAPLACE, repetitions=ps.Poisson(mean=5)),
-    2 * LAPLACE + GAUSSIAN,
+    MIXED,
     LAPLACE.group(3),
     LAPLACE | GAUSSIAN,
 )
@@ -107,8 +108,17 @@ def test_chords_of_few_nodes_are_still_upper_bounds():
     assert (CurveChords.of(pair.log_delta, np.inf, 5)(epsilons) >= pair.log_delta(epsilons)).all()
 
 
-@pytest.mark.parametrize("account", SMALL, ids=lambda account: type(account).__name__)
-def test_tables_are_above_and_close(account):
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "account",
+    [  # the composition, which takes seconds, in the long lane: the next test has two
+        pytest.param(account, id=type(account).__name__, marks=pytest.mark.long if account is MIXED else ())
+        for account in SMALL
+    ],
+)
+def test_tables_are_above_and_close(account, share, monkeypatch):
+    """Of a quarter of the usual length, too, which are looser bounds; in full in the long lane."""
+    monkeypatch.setattr(tables, "_TABLE_BUDGET", tables._TABLE_BUDGET / share)
     bounds = tabulated(account.bounds)
     assert bounds.pairs
     above = EPSILONS[EPSILONS >= 0]  # below zero a table is the better: it follows from the other direction

@@ -193,8 +193,10 @@ def test_compositions_lie_below_their_gaussian_curve(name):
 # The regrets of the envelope, whose curve takes long, in the long lane: they are read from the curve as any other's.
 @pytest.mark.parametrize(
     "name",
-    ["grid", "table", "both", "sampled", "group", "parallel", "renyi", "range"]
-    + [pytest.param("envelope", marks=pytest.mark.long)],
+    [
+        *("grid", "table", "both", "sampled", "group", "parallel", "renyi", "range"),
+        pytest.param("envelope", marks=pytest.mark.long),
+    ],
 )
 def test_compositions_meet_a_smaller_mu_with_a_regret(name):
     account = mixed(name)

@@ -355,6 +355,6 @@ def test_the_curve_below_zero_is_that_of_the_reversed_neighbours():
         + PureAccountant(stated_epsilon=2.6)
     )
     for base in (composed, composed.group(2), GaussianAccountant(sensitivity=1.0, noise_std=2.0)):
-        e = np.array([1e-3, 0.5, 2.0, 6.0])
+        e = np.array([1e-3, 2.0])
         assert base.delta(-e) == pytest.approx(1.0 - np.exp(-e) * (1.0 - base.delta(e)), rel=1e-12)
     assert (composed.group(2).delta(EPSILONS) >= composed.delta(EPSILONS) * (1 - 1e-12)).all()

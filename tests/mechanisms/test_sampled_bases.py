@@ -47,6 +47,7 @@ BASES = {
         LABELLED,
     ),
 }
+SLOW = ("best of runs", "logistic")  # to audit
 each = pytest.mark.parametrize("name", BASES)
 
 
@@ -100,10 +101,10 @@ def test_a_cost_that_depends_on_the_size_is_refused_for_random_sizes():
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "name",
-    ["moments", "tempered", "logistic", "gibbs", pytest.param("best of runs", marks=pytest.mark.long), "descent"],
+    ["moments", "tempered", "gibbs", "descent", *(pytest.param(name, marks=pytest.mark.long) for name in SLOW)],
 )
 def test_audits_agree(name, rng, alpha):
-    """The best of runs at night: each of its draws runs its base several times."""
+    """At night the best of runs, of which each draw runs its base, and logistic posteriors, whose sampler is set up."""
     mechanism = ps.Subsampled(base=BASES[name][0], scheme=ps.WithoutReplacement(n=N, m=3))
     assert not ps.audit(mechanism, samples=400, rng=rng, level=alpha).violated
 

@@ -73,7 +73,7 @@ def test_rounded_draws_agree_on_every_grid(name, scale, pitch):
     assert kernel(60, np.random.default_rng(6)).tolist() == by_reference(reference, 60, 6)
 
 
-@pytest.mark.parametrize("bits", [1, 3, 8, 17, 33])
+@pytest.mark.parametrize("bits", [1, 8, 33, *(pytest.param(bits, marks=pytest.mark.long) for bits in (3, 17))])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 6.5, 1e6])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_that_short_words_leave_undecided_are_continued(name, scale, bits, monkeypatch):
@@ -299,7 +299,9 @@ def p_value(drawn, masses):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("wrong", "accepted"), [(1.0, True), (0.98, False), (1.02, False)])
+@pytest.mark.parametrize(
+    ("wrong", "accepted"), [(1.0, True), (0.98, False), pytest.param(1.02, False, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("scale", [0.4, 1.0, 6.5])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_fifty_digit_masses(name, scale, wrong, accepted, rng, alpha):
