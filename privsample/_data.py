@@ -159,7 +159,7 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in prefetch(reader))
+        arrays = (batch.column(0) for batch in _readable(prefetch(reader)))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
@@ -168,6 +168,32 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
 def _is_one_column(data: Any) -> bool:
     """Whether the data are one column, such as a ChunkedArray, or a Series of polars or pandas, and not a table."""
     return (hasattr(data, "type") or hasattr(data, "dtype")) and not hasattr(data, "columns")
+
+
+def _readable(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same batches. Raises SchemaError without the message of the source, which may show a record."""
+    source = iter(batches)
+    while True:
+        failed, batch = None, None
+        try:
+            batch = next(source, None)
+        except (MemoryError, SchemaError):
+            raise
+        except Exception as error:  # noqa: BLE001
+            failed = error
+        if failed is not None:  # outside the handler, so that the error does not keep the other one as its context
+            raise unreadable("the stream of records", failed)
+        if batch is None:
+            return
+        yield batch
+
+
+def unreadable(where: str, error: BaseException) -> SchemaError:
+    """The error for a source that cannot be read to its end; it hides the cause's message, which may hold data."""
+    return SchemaError(
+        f"{where} could not be read to its end ({type(error).__name__}); nothing was tallied or drawn. Check it with "
+        "the tools of its source"
+    )
 
 
 def prefetch(batches: Iterable[Any]) -> Iterator[Any]:

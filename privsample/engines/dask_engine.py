@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privsample._data import unreadable
 from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.parts import Part, parquet_parts
-from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.protocol import Columns, check_columns, check_types
 from privsample.engines.sources import is_path
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism

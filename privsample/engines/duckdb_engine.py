@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from privsample._data import unreadable
 from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.arrow_engine import ArrowEngine, tally_stream
 from privsample.engines.gathering import MISSING_KEY, MISSING_UNIT, UNLISTED, gathered
 from privsample.engines.parts import parquet_parts
-from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.protocol import Columns, check_columns, check_types
 from privsample.engines.sources import Stream, is_path, is_relation, open_stream, quoted
 from privsample.engines.sql import FLOATS, chosen_sql, clipped_sql, index_sql, is_text, literal, number_sql
 from privsample.mechanisms.base import Mechanism

@@ -7,8 +7,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from privsample._data import value_type
-from privsample.engines.protocol import Columns, check_columns, check_same_types, unreadable
+from privsample._data import unreadable, value_type
+from privsample.engines.protocol import Columns, check_columns, check_same_types
 from privsample.errors import SchemaError
 
 _ROWS = 1 << 21  # of a part, unless one row group has more

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._data import unreadable
 from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.engines.arrow_engine import ArrowEngine
 from privsample.engines.gathering import gathered, whole_numbers
 from privsample.engines.parts import parquet_parts
-from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.protocol import Columns, check_columns, check_types
 from privsample.engines.sources import is_path, names_of, select
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism

@@ -147,14 +147,6 @@ def check_same_types(types: Mapping[str, Mapping[str, str]], columns: Columns) -
                 )
 
 
-def unreadable(where: str, error: BaseException) -> SchemaError:
-    """The error for a source that cannot be read to its end; it hides the cause's message, which may hold data."""
-    return SchemaError(
-        f"{where} could not be read to its end ({type(error).__name__}); nothing was tallied or drawn. Check it with "
-        "the engine's own tools"
-    )
-
-
 def _shown(names: list[str]) -> str:
     """The first names, for a message."""
     return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from privsample._data import decoded, prefetch, value_type
+from privsample._data import decoded, prefetch, unreadable, value_type
 from privsample.engines.parts import parquet_parts
-from privsample.engines.protocol import Columns, check_columns, unreadable
+from privsample.engines.protocol import Columns, check_columns
 
 _ROWS = 1 << 18  # of a record batch
 _NAMED = (

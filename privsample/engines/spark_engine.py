@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from privsample._data import ROWS
+from privsample._data import ROWS, unreadable
 from privsample._optional import require
 from privsample._value import frozen_value
-from privsample.engines.protocol import Columns, check_columns, check_types, unreadable
+from privsample.engines.protocol import Columns, check_columns, check_types
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.tallies.arrow import from_file, to_file

@@ -65,6 +65,15 @@ class DrawsWithNotes:
     coords: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@frozen_value
+class ReadData:
+    """Data that a mechanism has read: what its `_draw` needs, and the names of coordinates. As private as the data."""
+
+    mechanism: "Mechanism"
+    statistic: Any
+    coords: Mapping[str, tuple[str, ...]]
+
+
 class Mechanism(Memo, ABC):
     """Base class of all mechanisms: immutable public parameters that determine the privacy cost of a release.
 
@@ -181,9 +190,17 @@ class Mechanism(Memo, ABC):
         source = generator(rng)
         self._check_generator(rng)
         account = account_of(self, rng)
-        found = self._draw_checked(self._statistic_from(data), source)
-        coords = {**self._coords(data), **found.coords}
+        read = data if isinstance(data, ReadData) else self._read_once(data)
+        if read.mechanism is not self:
+            raise TypeError("data that a mechanism has read are for draws of this mechanism only")
+        found = self._draw_checked(read.statistic, source)
+        coords = {**read.coords, **found.coords}
         return Release(mechanism=self, draws=found.draws, account=account, coords=coords), found.notes
+
+    @final
+    def _read_once(self, data: Any) -> ReadData:
+        """Read the data once, for one release. Raises SchemaError."""
+        return ReadData(mechanism=self, statistic=self._statistic_from(data), coords=self._coords(data))
 
     @final
     def tally(self, data: Any, *, part: str | None = None) -> Tally:

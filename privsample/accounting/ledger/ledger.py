@@ -25,7 +25,7 @@ from privsample.accounting.ledger.plan import (
     check_ready,
     check_registered,
     plan_item,
-    validate_data,
+    validated_data,
 )
 from privsample.accounting.ledger.refusal import over_budget_error, refusal_error
 from privsample.accounting.ledger.rules import check_family
@@ -262,8 +262,8 @@ class Ledger:
         label : str, default ""
             A label for the entry; by default the name of the class.
         validated : bool, default False
-            True if the caller has validated the data already. Data that can be read only once are never validated
-            first.
+            True if the caller has validated the data already. Data that can be read only once are read before the
+            expense is recorded.
 
         Returns
         -------
@@ -284,11 +284,10 @@ class Ledger:
         _text(label=label)
         check_registered(mechanism)
         item = storable_item(mechanism.accountant, 1, self.relation)
-        if not flag(validated=validated):
-            validate_data(mechanism, data)
+        held = validated_data(mechanism, data, validated=flag(validated=validated))
         check_ready(mechanism)
         self._spend("release", item, label or type(mechanism).__name__)
-        return mechanism.release(data)
+        return mechanism.release(held)
 
     def reserve(self, plan: SpendingPlan, *, delta: float | None = None, label: str = "") -> "Reservation":
         """Record a whole plan at once: mechanisms or accounts that are fixed before any draw.

@@ -132,11 +132,10 @@ class Reservation:
             raise ValueError(
                 f"item {position} was reserved with another account than that of its mechanism in this version"
             )
-        if not flag(validated=validated):
-            validate_data(mechanism, data)
+        held = validated_data(mechanism, data, validated=flag(validated=validated))
         check_ready(mechanism)
         self._ledger._mark_draw(self._number, position)
-        return mechanism.release(data)
+        return mechanism.release(held)
 
     def take(self, position: int) -> Accountant:
         """Record one draw of an item that the caller makes with the mechanism that the plan declared.
@@ -171,12 +170,19 @@ class Reservation:
         return items[position]
 
 
-def validate_data(mechanism: Any, data: Any) -> None:
-    """Let the mechanism validate data that can be read repeatedly. Raises SchemaError."""
-    check = getattr(mechanism, "validate", None)
+def validated_data(mechanism: Any, data: Any, *, validated: bool) -> Any:
+    """The data, validated by the mechanism; data that may be readable only once are read, and held as what was read.
+
+    Raises SchemaError.
+    """
     repeatable = hasattr(data, "__len__") or hasattr(data, "__array__")
-    if check is not None and (repeatable or not any(hasattr(data, name) for name in _STREAM_METHODS)):
+    if not repeatable and any(hasattr(data, name) for name in _STREAM_METHODS):
+        read = getattr(mechanism, "_read_once", None)
+        return data if read is None else read(data)
+    check = getattr(mechanism, "validate", None)
+    if check is not None and not validated:
         check(data)
+    return data
 
 
 def check_ready(mechanism: Any) -> None:

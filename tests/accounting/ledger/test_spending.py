@@ -71,12 +71,13 @@ def test_what_is_no_data_at_all_costs_nothing(made, data):
     assert ledger.history() == ()
 
 
-def test_a_stream_is_not_read_before_it_is_paid_for(made):
-    """It could be read once only, so a wrong one is an expense that is wasted."""
+@pytest.mark.parametrize("validated", [False, True])
+def test_a_stream_is_read_before_it_is_paid_for(made, validated):
+    """It could be read once only, so that a wrong one after the payment would be an expense that is wasted."""
     ledger = made(relation=ReplaceOne(n=4))
     with pytest.raises(SchemaError):
-        ledger.release(posterior(4), iter([0, 1]))
-    assert len(ledger.history()) == 1
+        ledger.release(posterior(4), iter([0, 1]), validated=validated)
+    assert ledger.history() == ()
 
 
 def test_a_share_is_a_target_and_all_its_releases_fit(made):
