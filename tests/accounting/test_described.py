@@ -45,14 +45,19 @@ def check(requirement, test, *arguments):
 each_account = pytest.mark.parametrize("name", EXAMPLES)
 
 
-# These take seconds: the group of two that an allocation's replaced record is, and the Rényi curves of samples. Their
-# values are compared with references in tests of their own.
+# These take a second or more: the group of two that an allocation's replaced record is, the Rényi curves of samples,
+# and compositions of grids. Their values are compared with references in tests of their own.
 SLOW = {
+    ("test_renyi_curve", "random-allocation"),
+    ("test_every_private_release_has_a_positive_cost", "sampled-tempered-posterior"),
     ("test_add_remove_to_replace_one", "random-allocation"),
     ("test_add_remove_to_replace_one", "langevin-model-batches"),
     ("test_renyi_curve", "sampled-logistic-posterior"),
     ("test_renyi_curve", "sampled-tempered-posterior"),
 }
+
+
+SLOW_AT_A_DELTA = {("test_statement", "bernoulli-sampling"), ("test_routes", "laplace-post-noise")}
 
 
 @each_account
@@ -74,10 +79,18 @@ def test_slow_accounts_of_examples(requirement, name):
     check(requirement, distributions("account")[requirement], account_of(name))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("requirement", "name"), sorted(SLOW_AT_A_DELTA))
+def test_slow_accounts_of_examples_at_a_delta(requirement, name):
+    check(requirement, distributions("account", "delta")[requirement], account_of(name), DELTA)
+
+
 @each_account
 def test_accounts_of_examples_at_a_delta(name):
     account = account_of(name)
     for requirement, test in distributions("account", "delta").items():
+        if (requirement, name) in SLOW_AT_A_DELTA:
+            continue
         if requirement != "test_routes" or account.kind("epsilon") == "exact":  # explaining bounds takes seconds
             check(requirement, test, account, DELTA)
 

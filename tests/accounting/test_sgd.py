@@ -337,17 +337,20 @@ def short_tables(monkeypatch):
     monkeypatch.setattr(gaussian_dp, "_ORDERS", gaussian_dp._ORDERS // 4)
 
 
+# Under random allocation in the long lane, which takes seconds: the next test compares the table that is searched.
 @pytest.mark.usefixtures("short_tables")
-@pytest.mark.parametrize("order", ["given", "shuffle_once", "reshuffle", "allocated"])
+@pytest.mark.parametrize(
+    "order", ["given", "shuffle_once", "reshuffle", pytest.param("allocated", marks=pytest.mark.long)]
+)
 def test_mu_and_its_regret_agree(order):
     loss = LogisticLoss(features=2, norm=1.0, radius=1.0)
     epochs = 1 if order == "allocated" else 2
     account = SGDAccountant(loss=loss, n=100, rate=0.5, noise_std=0.5, batch=25, epochs=epochs, order=order)
-    mu = account.mu()
+    mu, smaller = account.mu(), account.mu(1e-4)
     assert account.mu(np.float64(0.0)) == mu
-    assert account.mu(1e-4) <= account.mu(1e-9) <= mu
+    assert smaller <= account.mu(1e-9) <= mu
     assert account.regret(mu) == account.regret(np.float64(2.0 * mu)) == 0.0
-    assert account.regret(account.mu(1e-4)) <= 1e-4 * (1.0 + 1e-4)
+    assert account.regret(smaller) <= 1e-4 * (1.0 + 1e-4)
     if order != "allocated":  # its curve is a bound of another kind, which may be above that of known steps
         epsilon = np.linspace(0.0, 6.0 * mu, 50)
         gaussian = GaussianAccountant(sensitivity=mu, noise_std=1.0, relation=account.relation)

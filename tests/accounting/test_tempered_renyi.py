@@ -232,7 +232,9 @@ def test_deviations_and_divergences_of_high_precision(family, digits, each):
             cuts = sorted({low, high, *(min(max(mode + k * own, low), high) for k in reach)})
             top = phi * mode - potential(mode)
 
-            return lambda weighted: mp.quad(lambda y: weighted(y) * mp.exp(phi * y - potential(y) - top), cuts), top
+            return lambda weighted: mp.quad(
+                lambda y: weighted(y) * mp.exp(phi * y - potential(y) - top), cuts, method="gauss-legendre"
+            ), top
 
         @functools.cache
         def log_mass(phi):

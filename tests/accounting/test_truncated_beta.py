@@ -109,7 +109,9 @@ def exactly(family, epsilon, s):
         def log_integral(slope, start, factor=lambda y: 1):
             cuts, peak = pieces(slope, start)
             top = density(slope, peak)
-            return top + mp.log(mp.quad(lambda y: mp.exp(density(slope, y) - top) * factor(y), cuts))
+            return top + mp.log(
+                mp.quad(lambda y: mp.exp(density(slope, y) - top) * factor(y), cuts, method="gauss-legendre")
+            )
 
         mass_p, mass_q = log_integral(q + jump, -half), log_integral(q, -half)
         threshold = (mp.mpf(epsilon) + mass_p - mass_q) / jump

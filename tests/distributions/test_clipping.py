@@ -84,7 +84,11 @@ def exponential_oracle(rate, upper, n, noise, seen):
         for m in range(1, n + 1):
             k = n - m
             edges = sorted({(k + j) * upper for j in range(m + 1)} | {y for y in copies if k * upper < y < n * upper})
-            part = mp.quad(lambda s, k=k, m=m: mp.exp(-rate * s) * uniform_sum(m, s / upper - k) * likelihood(s), edges)
+            part = mp.quad(
+                lambda s, k=k, m=m: mp.exp(-rate * s) * uniform_sum(m, s / upper - k) * likelihood(s),
+                edges,
+                method="gauss-legendre",
+            )
             total += mp.binomial(n, k) * rate**m * upper ** (m - 1) * part
         return float(mp.log(total))
 

@@ -73,7 +73,7 @@ def test_noise_aware_draws_predict_better(rng):
         scores = []
         for flag in (True, False):
             made = PrivateGibbsNetwork(
-                categories=(2, 2), edges=((0, 1),), n=40, scale=40.0, noise_aware=flag, sweeps=200, released_sweeps=150
+                categories=(2, 2), edges=((0, 1),), n=40, scale=40.0, noise_aware=flag, sweeps=100, released_sweeps=75
             )
             scores.append(truth @ made.log_predictive(made.release(rows, rng=rng), cells))
         gaps.append(scores[0] - scores[1])

@@ -127,7 +127,9 @@ def test_empty_samples_and_empty_data(rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("rate", "accepted"), [(0.3, True), (0.27, False), (0.33, False)])
+@pytest.mark.parametrize(
+    ("rate", "accepted"), [(0.3, True), (0.27, False), pytest.param(0.33, False, marks=pytest.mark.long)]
+)
 def test_a_sampled_sum_follows_its_distribution(rate, accepted, rng, alpha):
     """Binomial(4, 0.3) plus normal noise of deviation 0.05; the mutants sample a tenth more or less."""
     made = Subsampled(base=GaussianSum(bounds=(0, 1), noise_std=0.05), scheme=PoissonSampling(rate=rate))
