@@ -34,7 +34,8 @@ def test_a_grid_may_be_written_as_a_power(run):
     assert ran.json["mechanism"]["grid"] == 2.0**-10
 
 
-@pytest.mark.parametrize("width", [80, 100])
+# Wider tables of the same accounts: in the long lane.
+@pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "words",
     [

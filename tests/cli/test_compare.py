@@ -44,7 +44,8 @@ def test_the_sentence_about_the_smallest_error(run):
     assert "±" in ran.out
 
 
-@pytest.mark.parametrize("width", [80, 100])
+# A wider table of the same simulations: in the long lane.
+@pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.long)])
 def test_the_table_fits(run, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     ran = run("compare", "--n", 1000, *BETA, "--simulations", 20, "--draws", 2, "--seed", 3)

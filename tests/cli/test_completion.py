@@ -12,12 +12,21 @@ from privsample.simulations.audit.catalogue import catalogue
 from reproduction import NAMES
 
 SHELLS = ("bash", "zsh", "fish")
+SCRIPTS: dict[str, str] = {}
 
 
-def script(run, shell):
-    ran = run("completion", shell)
-    assert (ran.code, ran.err) == (0, "")
-    return ran.out
+@pytest.fixture
+def script(run):
+    """Write the script of a shell, which all tests share."""
+
+    def written(shell):
+        if shell not in SCRIPTS:
+            ran = run("completion", shell)
+            assert (ran.code, ran.err) == (0, "")
+            SCRIPTS[shell] = ran.out
+        return SCRIPTS[shell]
+
+    return written
 
 
 def bash_offers(text, *words):
@@ -33,8 +42,8 @@ def bash_offers(text, *words):
     return [line for line in ran.stdout.splitlines() if line]
 
 
-def test_bash_offers_commands_options_and_names(run, tmp_path):
-    text = script(run, "bash")
+def test_bash_offers_commands_options_and_names(script, tmp_path):
+    text = script("bash")
     assert set(bash_offers(text, "")) == set(_COMMANDS)
     assert bash_offers(text, "rep") == ["reproduce"]
     assert bash_offers(text, "ledger", "sh") == ["show"]
@@ -65,8 +74,8 @@ def test_bash_expands_no_name(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_bash_offers_the_options_of_the_mechanism_that_is_given(run):
-    text = script(run, "bash")
+def test_bash_offers_the_options_of_the_mechanism_that_is_given(script):
+    text = script("bash")
     assert set(bash_offers(text, "account", "--mechanism", "")) == set(mechanisms())
     assert "--sensitivity" not in bash_offers(text, "account", "--")
     assert "--sensitivity" in bash_offers(text, "account", "--mechanism", "gaussian", "--")
@@ -76,8 +85,8 @@ def test_bash_offers_the_options_of_the_mechanism_that_is_given(run):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_scripts_can_be_parsed(run, shell, tmp_path):
-    text = script(run, shell)
+def test_scripts_can_be_parsed(script, shell, tmp_path):
+    text = script(shell)
     assert "--rdp-epsilon" in text or "-l rdp-epsilon" in text
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
@@ -86,8 +95,8 @@ def test_scripts_can_be_parsed(run, shell, tmp_path):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_fish_offers_the_options_of_the_mechanism_that_is_given(run, tmp_path):
-    text = script(run, "fish")
+def test_fish_offers_the_options_of_the_mechanism_that_is_given(script, tmp_path):
+    text = script("fish")
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     (tmp_path / "script").write_text(text)

@@ -104,8 +104,18 @@ def test_all_engines_read_categories_by_name(rng):
             )
 
 
-@pytest.mark.parametrize("bounds", [(-1, 1), (-3, -1), (2, 5)])
-@pytest.mark.parametrize("limit", [{"records": 2}, {"clip": (-1.5, 2.25)}])
+@pytest.mark.parametrize(
+    ("bounds", "limit"),
+    [
+        ((-1, 1), {"records": 2}),
+        ((-1, 1), {"clip": (-1.5, 2.25)}),
+        ((2, 5), {"records": 2}),
+        ((-3, -1), {"clip": (-1.5, 2.25)}),
+        # the same on the other side of 0: in the long lane
+        pytest.param((-3, -1), {"records": 2}, marks=pytest.mark.long),
+        pytest.param((2, 5), {"clip": (-1.5, 2.25)}, marks=pytest.mark.long),
+    ],
+)
 def test_adding_a_unit_changes_sums_within_the_sensitivity_in_all_engines(bounds, limit, rng):
     """By enumeration: bounds on both sides of 0, each unit left out, and the rows in another order."""
     most, clipped = 2, "clip" in limit
@@ -143,8 +153,15 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("unlisted", ["refuse", "drop"])
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize(
+    ("name", "unlisted"),
+    [
+        *((name, "refuse") for name in BOUNDS),
+        *((name, "drop") for name in ("several", "clipped")),
+        # groups are dropped before the contribution of a unit is bounded: other bounds in the long lane
+        *(pytest.param(name, "drop", marks=pytest.mark.long) for name in ("one", "clipped far away")),
+    ],
+)
 def test_the_same_rows_of_a_unit_count_in_all_engines(name, unlisted, rng, monkeypatch):
     """One contribution is read in all forms."""
     rows = table(COLUMNS["float64"](rng), rng)
@@ -160,10 +177,21 @@ def test_the_same_rows_of_a_unit_count_in_all_engines(name, unlisted, rng, monke
             assert ps.tally_source(rows, mechanism, columns="x", by="key", unit="unit", engine="arrow") == expected
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.int8(), pa.int64(), pa.uint64(), pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
-)
-@pytest.mark.parametrize("name", ["one", "several", "clipped"])
+KINDS_OF_UNITS = [
+    *(pa.int8(), pa.int64(), pa.uint64()),
+    *(pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())),
+]
+
+
+def units_and_bounds():
+    """Each kind with several groups and records, and a number and a text with each bound; others in the long lane."""
+    for kind in KINDS_OF_UNITS:
+        for name in ("one", "several", "clipped"):
+            short = name == "several" or kind in (pa.int64(), pa.string())
+            yield pytest.param(name, kind, id=f"{name}-{kind}", marks=[] if short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("name", "kind"), list(units_and_bounds()))
 def test_what_counts_depends_on_the_unit_in_the_same_way_in_all_engines(name, kind, rng):
     """The records have two values and the units few, so that all ties of values and of groups occur."""
     numbers = rng.integers(0, 120, 3000)
@@ -226,8 +254,15 @@ def parquet_sources(file, *, all_forms):
     yield "polars", pl.scan_parquet(file)
 
 
-@pytest.mark.parametrize("numbers", RANGES.values(), ids=RANGES)
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def kinds_of_ranges():
+    """Each range with float64 numbers and two with float32, whose ends are rounded; the others in the long lane."""
+    for name, numbers in RANGES.items():
+        yield pytest.param(np.float64, numbers, id=f"{name}-float64")
+        short = name in ("on an end", "infinite")
+        yield pytest.param(np.float32, numbers, id=f"{name}-float32", marks=[] if short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("kind", "numbers"), list(kinds_of_ranges()))
 def test_the_ranges_in_files_do_not_hide_missing_values(kind, numbers, tmp_path):
     """The statistics of a Parquet file leave out NaN, so a query planner may conclude that there is none."""
     values = np.array(numbers * 2, dtype=kind)
