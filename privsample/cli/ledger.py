@@ -90,6 +90,11 @@ def open_ledger(path: str) -> Ledger:
             raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` creates one") from None
 
 
+def _printable(label: str) -> str:
+    """The label on one line, with \ufffd for control characters, which entries of older versions may hold."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(label.split()))
+
+
 def release_with_ledger(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
     """Charge the ledger, then draw. Raises: UsageProblem, SchemaError.
 
@@ -308,7 +313,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
             str(entry.number),
             entry.at[:10],
             entry.kind,
-            " ".join(entry.label.split())[:40],
+            _printable(entry.label)[:40],
             ", ".join(f"{item.times} x {type(item.account).__name__}" for item in entry.items[:3])
             + (", ..." if len(entry.items) > 3 else ""),
             str(sum(item.left for item in entry.items)) if entry.kind == "plan" else "",

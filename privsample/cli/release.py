@@ -1,6 +1,9 @@
 """`privsample release`: draw from the records of a file, write the draws with their account, print the privacy cost."""
 
 import os
+import secrets
+import sys
+import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -267,9 +270,12 @@ def _write(
     """Write the release, and its report with the facts `about` it. Raises: UsageProblem, Interrupted."""
     try:
         release.save(out, force=force)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageProblem(f"{out} could not be written ({reason}); no output was written") from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; the release was drawn, and {_keep_elsewhere(release, out)}") from None
+    except Exception as error:  # noqa: BLE001 (the release was drawn, and must not be lost by any error)
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else type(error).__name__
+        kept = _keep_elsewhere(release, out)
+        raise UsageProblem(f"{out} could not be written ({reason}); the release was drawn, and {kept}") from None
     if report is None or render is None:
         return
     try:
@@ -279,6 +285,17 @@ def _write(
     except Exception as error:  # noqa: BLE001 (the release is written; the message must say so for any error)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else type(error).__name__
         raise UsageProblem(f"the release is in {out}, but its report could not be written ({reason})") from None
+
+
+def _keep_elsewhere(release: Release, out: Path) -> str:
+    """Write a release that was drawn to another place, and say where it is."""
+    spare = Path(tempfile.gettempdir()) / f"{out.stem[:100]}-{secrets.token_hex(8)}.json"
+    try:
+        release.save(spare)
+    except OSError:
+        sys.stdout.write(release.to_json() + "\n")
+        return "as no other file could be written, its JSON is printed on standard output"
+    return f"is kept in {spare}"
 
 
 def _column_names(args: Namespace) -> str:

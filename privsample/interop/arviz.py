@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privsample._optional import MissingPackage, is_installed, require
 
 SAMPLE_DIMS = ("chain", "draw")
+_OVERHEAD = 1 << 20  # bytes of a file besides its numbers
 _FEWEST = 4  # draws of a chain for which ArviZ computes R-hat
 CREATION = {"created_at", "creation_library", "creation_library_language", "creation_library_version"}
 RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # reserved by ArviZ; xarray removes the last one
@@ -103,6 +104,7 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
     engine, target = netcdf_engine(), Path(path)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
+        _check_space(temporary, 2 * _count_bytes(tree) + _OVERHEAD)
         # The compression of ArviZ 0.23 doubles the size of a small file.
         tree.to_netcdf(str(temporary), engine=engine, **({} if arviz_generation() else {"compress": False}))
         with temporary.open("rb+") as file:
@@ -110,6 +112,20 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _count_bytes(tree: Any) -> int:
+    """Count the bytes of the numbers of the result of `to_arviz`."""
+    groups = [node.dataset for node in tree.subtree] if arviz_generation() else list(tree.values())
+    return sum(int(group.nbytes) for group in groups)
+
+
+def _check_space(temporary: Path, size: int) -> None:
+    """Raise OSError if a file of this size cannot be written: on a full disk HDF5 ends the process."""
+    with temporary.open("xb") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+    temporary.unlink()
 
 
 def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -92,15 +92,15 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
 def write_whole(target: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8.
 
-    private: whether the owner alone may read the file.
+    private: whether the owner alone may read the file; otherwise the umask of the process decides, as for any file.
     """
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        part = Path(file.name)
+    part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}")
+    mode = 0o600 if private else 0o666  # less what the umask takes away
+    with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         try:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-            part.chmod(0o600 if private else 0o644)
             part.replace(target)
         except BaseException:
             part.unlink()

@@ -48,6 +48,7 @@ from privsample.relations import Relation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LONGEST_LABEL = 1_000  # characters
 _MOST_SHOWN = 200  # entries in a plot
 _SHARE = 1e-6  # default share of delta for infinity masses; it changes the epsilon spent in the seventh digit
 
@@ -590,9 +591,11 @@ def _path(path: Any) -> Path:
 
 
 def _text(*, label: Any) -> None:
-    """Check that a label is a string. Raises TypeError."""
+    """Check that a label is a short string that can be printed. Raises TypeError or ValueError."""
     if not isinstance(label, str):
         raise TypeError(f"label must be a string, got {type(label).__name__}")
+    if len(label) > _LONGEST_LABEL or not label.isprintable():
+        raise ValueError(f"label must be at most {_LONGEST_LABEL} printable characters on one line, got {len(label)}")
 
 
 def _check(given: Mapping[str, Any]) -> None:
