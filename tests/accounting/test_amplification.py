@@ -45,7 +45,9 @@ def pairs(count, epsilon, order, rng, tries):
         yield (1 - high) * one + high * other, other
 
 
-@pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    ("dimension", "draws"), [(1, 1), (1, 2), (2, 1), (2, 2), pytest.param(3, 1, marks=pytest.mark.long)]
+)
 def test_no_pair_of_distributions_on_corners_is_above_the_upper_bound(dimension, draws, rng):
     epsilon, order, margin = 0.8, 4.0, 0.25
     bounds = ps.bernoulli_amplification(epsilon, order=order, margin=margin, dimension=dimension, draws=draws)

@@ -126,7 +126,10 @@ def feasible(rng, count, epsilon, order):
     return p * (1 + low) / 2 + q * (1 - low) / 2, q * (1 + low) / 2 + p * (1 - low) / 2
 
 
-@pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize(
+    ("dimension", "draws"),
+    [(1, 1), (1, 2), (2, 1), *(pytest.param(*more, marks=pytest.mark.long) for more in ((1, 4), (2, 2), (3, 1)))],
+)
 def test_no_pair_of_distributions_violates_an_account(dimension, draws, rng):
     """Random distributions on corners and, for several draws, inside: no view of the account is violated."""
     for _ in range(6 if (dimension, draws) == (1, 1) else 12):
@@ -436,8 +439,10 @@ def test_a_search_that_stops_early_is_caught(monkeypatch):
     assert corner_renyi(1.0, 5.0, 1, 0.1).high > kept(5.0, 0.2, 0.1) * (1 + mp.mpf(10) ** -8)
 
 
-@pytest.mark.parametrize("order", [1.01, 1.3, 2.0, 5.0, 20.0, 200.0])
-@pytest.mark.parametrize("rho", [0.001, 0.03, 0.2, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "order", [1.01, 2.0, 200.0, *(pytest.param(a, marks=pytest.mark.long) for a in (1.3, 5.0, 20.0))]
+)
+@pytest.mark.parametrize("rho", [0.001, 0.2, 10.0, *(pytest.param(rho, marks=pytest.mark.long) for rho in (0.03, 1.0))])
 def test_the_account_of_one_draw_is_within_1e_8_above_the_symmetric_distributions(order, rho):
     """These distributions cost as much as the base, so that less than what they keep would be
     wrong: at fifty digits.

@@ -22,7 +22,7 @@ def conditional(floor, base=BASE, *, stops=False, stop="before"):
     return ps.ConditionalAccountant(base=base, event_probability=floor, geometric_stopping=stops, stop=stop)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_every_set_is_dominated(seed):
     p, q = np.maximum(np.random.default_rng(seed).dirichlet(np.ones(4), 2), 1e-3)
     p, q = p / p.sum(), q / q.sum()

@@ -58,7 +58,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("account", "delta", "grid"), CASES, ids=["laplace", "response", "sampled"])
-@pytest.mark.parametrize("regret", [0.0, 1e-3, 1e-5, 1e-9])
+@pytest.mark.parametrize("regret", [0.0, 1e-3, 1e-9, pytest.param(1e-5, marks=pytest.mark.long)])
 def test_mu_and_regret_hold_on_a_dense_grid_and_no_smaller_ones_do(account, delta, grid, regret):
     mu = account.mu(regret)
     if account is SAMPLED and regret == 0.0:

@@ -136,7 +136,7 @@ def test_the_threshold_account_is_the_largest_over_all_numbers_of_units(noise, c
 @pytest.mark.parametrize(
     "noise", [ps.GaussianNoise(noise_std=6.0), ps.LaplaceNoise(scale=3.0), ps.DiscreteGaussianNoise(noise_std=6.0)]
 )
-@pytest.mark.parametrize("count", [1, 2, 3, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1, 2, *(pytest.param(count, marks=pytest.mark.long) for count in (3, 20))])
 def test_views_agree(noise, count):
     account = ps.ThresholdKeysAccountant(noise=noise, threshold=30.0, keys_per_unit=count)
     delta = 0.01
@@ -247,7 +247,14 @@ def test_the_distance_that_counts_move_is_rounded_up(scale):
 
 
 @pytest.mark.parametrize(
-    ("rule", "keys"), [("gaussian", 49), ("gaussian", 300), ("laplace", 60), ("laplace", 300), ("discrete laplace", 49)]
+    ("rule", "keys"),
+    [
+        ("gaussian", 49),
+        pytest.param("gaussian", 300, marks=pytest.mark.long),
+        ("laplace", 60),
+        ("laplace", 300),
+        ("discrete laplace", 49),
+    ],
 )
 def test_many_keys_of_a_unit_are_no_error(rule, keys):
     """A search for a threshold starts where one of so many keys appears with a probability that rounds to one."""

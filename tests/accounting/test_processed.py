@@ -31,7 +31,14 @@ ACCOUNTS = [
     LaplaceSumAccountant(sensitivity=1, scale=1, further_scale=2),
     LaplaceSumAccountant(sensitivity=1, scale=1, further_scale=2, coordinates=3),
 ]
-each = pytest.mark.parametrize("account", ACCOUNTS, ids=lambda account: type(account).__name__)
+each = pytest.mark.parametrize(
+    "account",
+    [  # sums of several coordinates, whose grids take a second, in the long lane
+        pytest.param(account, marks=pytest.mark.long if getattr(account, "coordinates", 1) > 1 else ())
+        for account in ACCOUNTS
+    ],
+    ids=lambda account: type(account).__name__,
+)
 
 
 @each

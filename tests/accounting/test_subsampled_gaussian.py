@@ -230,7 +230,10 @@ def test_against_a_brute_force_convolution(mu, rate, times, removed):
     assert curves[0] - 1e-13 <= found <= curves[1] + 1e-13
 
 
-@pytest.mark.parametrize(("mu", "rate", "times", "epsilon"), [(1.0, 0.01, 1000, 1.5), (2.0, 0.001, 3000, 1.0)])
+@pytest.mark.parametrize(
+    ("mu", "rate", "times", "epsilon"),
+    [(1.0, 0.01, 1000, 1.5), pytest.param(2.0, 0.001, 3000, 1.0, marks=pytest.mark.long)],
+)
 def test_between_the_two_estimates_of_another_library(mu, rate, times, epsilon):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     found = max(by_contour(((pair(mu, rate, removed), times),), epsilon) for removed in (True, False))

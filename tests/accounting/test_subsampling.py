@@ -93,7 +93,7 @@ def random_distributions(seed, most):
     return tuple(tuple(map(tuple, rng.dirichlet(np.full(3, 0.7), k + 1) * 0.98 + 0.02 / 3)) for k in range(most + 1))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 @pytest.mark.parametrize(
     ("scheme", "size", "asked"),
     [

@@ -85,7 +85,7 @@ def test_wrong_data(data):
 
 
 @pytest.mark.parametrize("rule", ["optimal", "gaussian", "laplace", "discrete gaussian", "discrete laplace"])
-@pytest.mark.parametrize("keys_per_unit", [1, 3, 8])
+@pytest.mark.parametrize("keys_per_unit", [1, 3, pytest.param(8, marks=pytest.mark.long)])
 def test_calibration(rule, keys_per_unit):
     mechanism = ps.private_keys(ps.DP(1, 1e-6), rule=rule, keys_per_unit=keys_per_unit)
     assert 0.99 <= mechanism.accountant.epsilon(1e-6) <= 1.0

@@ -62,7 +62,11 @@ def test_other_posteriors_are_those_of_each_group(model):
     assert not np.array_equal(statistics.noise_aware(changed).mean, aware.mean)
 
 
-@pytest.mark.parametrize("model", [BINARY, PAIR, SURVEY, COUNTS], ids=["binary", "pair", "survey", "counts"])
+@pytest.mark.parametrize(
+    "model",
+    [BINARY, pytest.param(PAIR, marks=pytest.mark.long), SURVEY, COUNTS],  # a pair is a binary model in two columns
+    ids=["binary", "pair", "survey", "counts"],
+)
 def test_groups_of_private_sizes_are_those_of_each_group(model):
     base = ps.NoisyStatistics(model=model, scale=2.0, draws=2)
     mechanism = ps.by("ward", base, keys=[*SIZES, "empty"])

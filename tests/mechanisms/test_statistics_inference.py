@@ -128,7 +128,16 @@ def ranks(model, n, noise, scale, rng, *, plug_in, pairs=1000):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("n", "epsilon"), [(20, 0.1), (20, 1.0), (100, 0.3), (1000, 0.1), (1000, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [
+        (20, 0.1),
+        (100, 0.3),
+        (1000, 1.0),
+        pytest.param(20, 1.0, marks=pytest.mark.long),
+        pytest.param(1000, 0.1, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("noise", ["discrete laplace", "laplace", "gaussian", "discrete gaussian"])
 def test_noise_aware_posteriors_of_counts_are_calibrated(n, epsilon, noise, rng, alpha):
     found = ranks(BetaBernoulli(alpha=2, beta=3), n, noise, 1 / epsilon, rng, plug_in=False)
@@ -282,7 +291,7 @@ def test_the_examples_of_clipped_releases():
     assert 0.88 < low < 1.0 < high < 1.12
 
 
-@pytest.mark.parametrize("observed", [-38.6, 273.0, 398.0, 412.0, -400.0])
+@pytest.mark.parametrize("observed", [-38.6, 398.0, 412.0, -400.0, pytest.param(273.0, marks=pytest.mark.long)])
 def test_a_wide_prior_and_narrow_bounds_need_no_logarithm_of_zero(observed):
     """The density of a strongly tilted record can lie between two neighbouring doubles."""
     model = NormalKnownVariance(0, 9, noise_variance=1, bounds=(-1, 1))

@@ -51,7 +51,9 @@ def test_the_account_is_that_of_one_draw_as_often_as_one_draws(model, truncation
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("heat", "accepted"), [(1.0, True), (1.4, False), (0.7, False)])
+@pytest.mark.parametrize(
+    ("heat", "accepted"), [(1.0, True), (1.4, False), pytest.param(0.7, False, marks=pytest.mark.long)]
+)
 def test_draws_follow_the_power_of_the_posterior(heat, accepted, rng, alpha):
     """Beta(3, 5) prior, 7 of 10, T = 2: Beta(1 + (10 - 1)/2, 1 + (8 - 1)/2) between 0.3 and 0.7."""
     made = TemperedPosterior(

@@ -86,7 +86,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name == "7 posteriors" else ()) for name in CASES]
+)
 def test_best_order(name):
     """By Rényi curve alone; an account that knows its composed loss gives less."""
     account, curve, limit = CASES[name]
