@@ -1,17 +1,22 @@
-"""Posteriors with floating-point draws, for audits of many draws."""
+"""Mechanisms with floating-point draws, for audits of many draws."""
 
 from dataclasses import replace
 
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
+from privsample.mechanisms.subsampling import Subsampled
 
 
 def in_floats(mechanism: Mechanism) -> Mechanism:
-    """Return a posterior with floating-point draws, a hundred times as fast; other mechanisms as they are.
+    """Return a posterior, or subsampling of any base, with floating-point draws; other mechanisms as they are.
 
-    tests/mechanisms/test_exact.py shows that exact and floating-point draws of posteriors have the same distribution.
+    Posteriors draw a hundred times as fast, and subsampling, where each draw is a release, three times. Others draw as
+    fast exactly. tests/mechanisms/test_exact.py shows that exact and floating-point draws of posteriors have the same
+    distribution, and tests/mechanisms/test_exact_noise.py shows it of noise.
     """
     if isinstance(mechanism, PosteriorMechanism | TemperedPosterior):
         return replace(mechanism, exact=False)  # type: ignore[type-var]
+    if isinstance(mechanism, Subsampled) and getattr(mechanism.base, "exact", False):
+        return replace(mechanism, base=replace(mechanism.base, exact=False))  # type: ignore[type-var]
     return mechanism

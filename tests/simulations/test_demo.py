@@ -8,19 +8,17 @@ from privsample.simulations.demo import run as demo
 from privsample.simulations.demo.page import PUBLIC
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("new") / "demo"
+# The accounts of four draws take most of the time of the page; with one draw each, it is written by the same code.
+@pytest.mark.parametrize(("draws", "samples"), [(1, 1_000), pytest.param(4, 5_000, marks=pytest.mark.long)])
+def test_the_demo_writes_a_page_and_its_draws(draws, samples, monkeypatch, tmp_path):
+    folder = tmp_path / "demo"
     folder.mkdir()
     (folder / "report.html").write_text("of an earlier run")
-    return folder, demo.run(folder, samples=5_000)
-
-
-def test_the_demo_writes_a_page_and_its_draws(written):
-    folder, summary = written
+    monkeypatch.setattr(demo, "DRAWS", draws)
+    summary = demo.run(folder, samples=samples)
     kept, text = Release.load(folder / "posterior.nc"), Release.load(folder / "release.json")
     assert kept == text
-    assert kept["theta"].shape == (4,)
+    assert kept["theta"].shape == (draws,)
     assert float(kept.account.epsilon(1e-6)) == pytest.approx(1.0, rel=1e-9)
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert html.count(PUBLIC) == 3

@@ -105,12 +105,21 @@ def test_the_loss_of_most_pairs_is_known():
     assert sum(example.mechanism.worst_neighbours()[0].loss is not None for example in EXAMPLES.values()) > 40
 
 
+# In the long lane: groups of two under a kernel, by the same code as groups of two under other mechanisms.
 @pytest.mark.statistical
-@pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize(
-    "mechanism",
-    TOUCHED,
-    ids=lambda m: f"{type(m).__name__}-{type(getattr(m, 'model', getattr(m, 'base', 0))).__name__}",
+    ("mechanism", "group"),
+    [
+        pytest.param(
+            mechanism,
+            group,
+            marks=pytest.mark.long if isinstance(mechanism, ps.MarkovKernel) and group == 2 else (),
+            id=f"{type(mechanism).__name__}-{type(getattr(mechanism, 'model', getattr(mechanism, 'base', 0))).__name__}"
+            f"-{group}",
+        )
+        for mechanism in TOUCHED
+        for group in (1, 2)
+    ],
 )
 def test_pairs_nearly_attain_accounts_in_many_forms(mechanism, group, rng):
     loose = isinstance(mechanism, ps.NoisyStatistics) and not mechanism.model.record_sensitivity.tight
@@ -209,7 +218,9 @@ def test_pairs_on_samples_are_neighbours(mechanism, group, rng):
 @pytest.mark.parametrize("mechanism", SAMPLED, ids=_sampled)
 def test_what_runs_on_samples_is_searched(mechanism, rng, alpha):
     assert not ps.audit(mechanism, epsilons=[0.0, 0.5], samples=300, rng=rng, level=alpha).violated
-    assert ps.audit(mechanism, claim=lambda _: 0.05, epsilons=[0.0], samples=1_500, rng=rng).violated
+    # With 800 draws, the other bases exceed the claim by 11.8 to 25 standard errors on average (20 audits of each).
+    samples = 1_500 if isinstance(mechanism.base, ps.RandomizedResponse) else 800
+    assert ps.audit(in_floats(mechanism), claim=lambda _: 0.05, epsilons=[0.0], samples=samples, rng=rng).violated
 
 
 @pytest.mark.parametrize("mechanism", TOUCHED[:5], ids=lambda m: type(m.model).__name__)
