@@ -1,20 +1,23 @@
 """The probability of keeping a key that n units have: the largest one for given epsilon and delta."""
 
+from array import array
+from functools import lru_cache
+
 import numpy as np
 
 from privsample._checks import FloatArray, nonnegative, open_unit_interval
 
 _UNIT = float(np.finfo(np.float64).eps)
 LARGEST_EPSILON = 600.0  # beyond it e^epsilon leaves the range in which products with doubles are finite
-MOST_UNITS = 1 << 16  # more units count as so many
+MOST_UNITS = 1 << 20  # more units count as so many
 
 
 def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     """The probabilities pi_0 = 0, pi_1, pi_2, ... of keeping a key of n units; the last one holds for all larger n.
 
     pi_n = min(e^epsilon pi_(n-1) + delta, 1 - e^-epsilon (1 - pi_(n-1) - delta), 1), each rounded down from the double
-    before it, so that the doubles themselves satisfy both inequalities (keys.md, section 1). They grow up to n = 2^16,
-    which matters for an epsilon below 1e-3 only; constant from there on, they satisfy both inequalities, too.
+    before it, so that the doubles themselves satisfy both inequalities (keys.md, section 1). They grow up to n = 2^20,
+    which matters for an epsilon below 4e-5 only; constant from there on, they satisfy both inequalities, too.
 
     Parameters
     ----------
@@ -47,14 +50,22 @@ def keep_probabilities(key_epsilon: float, key_delta: float) -> FloatArray:
     epsilon, delta = nonnegative(key_epsilon=key_epsilon), open_unit_interval(key_delta=key_delta)
     if epsilon > LARGEST_EPSILON:
         raise ValueError(f"key_epsilon must be at most {LARGEST_EPSILON:g}, got {epsilon!r}")
+    return _table(epsilon, delta)
+
+
+@lru_cache(maxsize=4)
+def _table(epsilon: float, delta: float) -> FloatArray:
+    """The probabilities, for an account and the draws of its mechanism alike; read-only."""
     grown, shrunk = float(np.exp(epsilon)), float(np.exp(-epsilon))
-    found = [0.0]
-    while (last := found[-1]) < 1.0 and len(found) <= MOST_UNITS:
+    growing = array("d", [0.0])
+    while (last := growing[-1]) < 1.0 and len(growing) <= MOST_UNITS:
         following = _next(last, grown, shrunk, delta)
         if not following > last:  # rounding down stops the growth next to 1
             break
-        found.append(following)
-    return np.array(found)
+        growing.append(following)
+    found = np.array(growing)
+    found.flags.writeable = False
+    return found
 
 
 def _next(last: float, grown: float, shrunk: float, delta: float) -> float:

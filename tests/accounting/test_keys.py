@@ -15,7 +15,8 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.one_sided_failure import OneSidedFailurePair
 from privsample.accounting.noise.discrete_gaussian_sum import discrete_gaussian_sum
 from privsample.accounting.stated.exact import exponential
-from privsample.distributions.keep_probabilities import MOST_UNITS, keep_probabilities
+from privsample.distributions import keep_probabilities as module
+from privsample.distributions.keep_probabilities import keep_probabilities
 from privsample.distributions.noise import LaplaceNoise
 
 GOLDEN = {
@@ -216,19 +217,6 @@ def test_errors(make, words):
         make()
 
 
-def test_probabilities_of_more_units_than_the_table_has_are_constant():
-    """A constant probability loses nothing, and the account bounds the steps before it."""
-    epsilon, delta = 1e-5, 1e-9
-    table = keep_probabilities(epsilon, delta)
-    account = ps.OptimalKeysAccountant(key_epsilon=epsilon, key_delta=delta)
-    assert len(table) == MOST_UNITS + 1
-    assert 0.0 < table[-1] < 1e-3
-    for at in (epsilon / 3, epsilon, 1.0):
-        steps = np.maximum(table[1:] - np.exp(at) * table[:-1], 0.0)
-        left_out = np.maximum((1 - table[:-1]) - np.exp(at) * (1 - table[1:]), 0.0)
-        assert delta <= max(steps.max(), left_out.max()) + 1e-18 <= account.delta(at) + 1e-16
-
-
 def test_what_an_account_names():
     optimal = ps.OptimalKeysAccountant(key_epsilon=1, key_delta=1e-5)
     threshold = ps.ThresholdKeysAccountant(noise=ps.GaussianNoise(noise_std=6.0), threshold=30.0)
@@ -263,3 +251,32 @@ def test_many_keys_of_a_unit_are_no_error(rule, keys):
     certain = ps.ThresholdKeysAccountant(noise=account.noise, threshold=1.0, keys_per_unit=keys + 20)
     assert certain.delta(50.0) == certain.infinity_mass == pytest.approx(1.0)
     assert certain.delta(1.0) >= 1 - 2.0 ** -(keys + 20)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-4, 1e-10), (3e-4, 1e-10), (1e-3, 1e-12)])
+def test_small_losses_need_many_units_and_are_charged_what_they_cost(epsilon, delta):
+    """The table of probabilities goes on to 1, and the curve is that of the dominating pairs of its neighbours."""
+    table = keep_probabilities(epsilon, delta)
+    assert len(table) > 20_000
+    assert table[-1] > 1 - 2 * delta
+    account = ps.OptimalKeysAccountant(key_epsilon=epsilon, key_delta=delta)
+    for share in (0.5, 0.9, 1.0):
+        a, b = table[:-1], table[1:]
+        grown = np.exp(share * epsilon)
+        truth = max(np.max(b - grown * a), np.max((1 - a) - grown * (1 - b)))
+        assert truth * (1 - 1e-9) <= account.delta(share * epsilon) <= truth * (1 + 1e-4) + 1e-15
+
+
+def test_a_table_that_ends_early_is_charged_for_its_own_probabilities(monkeypatch):
+    """More units have a constant probability, which loses nothing."""
+    monkeypatch.setattr(module, "MOST_UNITS", 1_000)
+    monkeypatch.setattr(module, "_table", module._table.__wrapped__)
+    epsilon, delta = 1e-4, 1e-10
+    table = keep_probabilities(epsilon, delta)
+    assert len(table) == 1_001
+    account = ps.OptimalKeysAccountant(key_epsilon=epsilon, key_delta=delta)
+    for at in (0.0, epsilon / 3, epsilon, 1.0):
+        steps = np.max(table[1:] - np.exp(at) * table[:-1])
+        left_out = np.max((1 - table[:-1]) - np.exp(at) * (1 - table[1:]))
+        truth = max(steps, left_out, delta)
+        assert truth * (1 - 1e-9) <= account.delta(at) <= truth * (1 + 1e-4) + 1e-15

@@ -105,16 +105,17 @@ class OptimalKeysAccountant(KeysAccountant):
         def flat(a: Fraction) -> Fraction:
             return min(1 - shrunk * (1 - a - delta), Fraction(1))
 
-        kept = keep_probabilities(self.key_epsilon, self.key_delta).tolist()
+        kept = keep_probabilities(self.key_epsilon, self.key_delta)
         # the first probability from which `flat` is smaller
         turn = bisect_left(kept, True, key=lambda a: steep(Fraction(a)) >= flat(Fraction(a)))
         before, after = Fraction(kept[max(turn - 1, 0)]), Fraction(kept[min(turn, len(kept) - 1)])
         corners = {
             (Fraction(0), delta),
             (before, min(steep(before), flat(before))),
-            (after, flat(after)),
-            (1 - delta, Fraction(1)),
+            (after, min(steep(after), flat(after))),
         }
+        if turn < len(kept):  # otherwise the table ends before the second line
+            corners.add((1 - delta, Fraction(1)))
         return tuple(normalize_masses([(b, a), (1 - b, 1 - a)]) for a, b in sorted(corners) if b > a)
 
     def _bounds(self) -> PrivacyBounds:
