@@ -1,5 +1,6 @@
 """Noisy sums of clipped records of any distribution as PyMC distributions."""
 
+import functools
 import importlib
 from typing import Any
 
@@ -183,6 +184,14 @@ def test_groups_are_computed_as_one_by_one():
         assert found[i] == pytest.approx(log_density(alone, y[i]), abs=1e-6)
 
 
+@functools.cache
+def six_records() -> Any:
+    """Draws that both claims are compared with."""
+    noise = ps.LaplaceNoise(scale=1.0)
+    drawn = NoisySum.dist(6, pm.Normal.dist(-0.8, 1.5), lower=-1, upper=1, noise=noise, size=20000)
+    return pm.draw(drawn, mode=PYTHON, random_seed=3)
+
+
 def levels(variable: Any, draws: Any, low: float, high: float) -> Any:
     """The distribution function of the log density at the draws: uniform if both agree."""
     grid = np.linspace(low, high, 1501)
@@ -198,9 +207,8 @@ def levels(variable: Any, draws: Any, low: float, high: float) -> Any:
 @pytest.mark.parametrize(("lower", "accepted"), [(-1.0, True), (-100.0, False)], ids=["bounds", "ignores bounds"])
 def test_random_draws_have_the_density(alpha, lower, accepted):
     noise = ps.LaplaceNoise(scale=1.0)
-    drawn = NoisySum.dist(6, pm.Normal.dist(-0.8, 1.5), lower=-1, upper=1, noise=noise, size=20000)
     with_bounds = NoisySum.dist(6, pm.Normal.dist(-0.8, 1.5), lower=lower, upper=-lower, noise=noise)
-    found = levels(with_bounds, pm.draw(drawn, mode=PYTHON, random_seed=3), -60.0, 60.0)
+    found = levels(with_bounds, six_records(), -60.0, 60.0)
     assert (stats.kstest(found, "uniform").pvalue > alpha) == accepted
 
 

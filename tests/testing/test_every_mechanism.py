@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.posterior.family import BetaEnvelope
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 from privsample.accounting.postprocessing import bernoulli
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumPair
 from privsample.accounting.subsampling.allocation import AllocationPair
+from privsample.accounting.subsampling.chorded import ChordedPair
+from privsample.accounting.subsampling.pairs import CurvePair
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.testing import check_mechanism
 
@@ -79,6 +82,11 @@ def computed_once():
         (AllocationPair, "_lattice"),
         (AllocationPair, "_approximate"),
         (AllocationPair, "log_delta"),
+        (BetaEnvelope, "log_delta"),
+        (BetaEnvelope, "approx_log_delta"),
+        (BetaEnvelope, "least_epsilon"),
+        (ChordedPair, "renyi"),
+        (CurvePair, "renyi"),
         (NeighbouringFamily, "renyi"),
         (LaplaceSumPair, "_below_shift"),
         (ProductPair, "least_epsilon"),
