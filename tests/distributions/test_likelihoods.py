@@ -100,8 +100,15 @@ def random_record(likelihood, rng, norm, width):
     return row, likelihood.clean_targets(np.array([target]))
 
 
-@pytest.mark.parametrize("norm", [1.0, 1.7])
-@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("width", "norm"),
+    [
+        (1, 1.0),
+        (2, 1.7),
+        (4, 1.0),
+        *(pytest.param(*more, marks=pytest.mark.long) for more in ((1, 1.7), (2, 1.0), (4, 1.7))),
+    ],
+)
 @pytest.mark.parametrize("name", CLIPPED)
 def test_constants_hold_for_random_records(name, width, norm, rng):
     """Gradients are monotone and Lipschitz along segments, and no longer than stated."""

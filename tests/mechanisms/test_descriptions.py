@@ -118,7 +118,12 @@ def test_validation_reads_and_draws_nothing(mechanism, monkeypatch):
     assert isinstance(mechanism.validate(data), CuratorNotes)
 
 
-@pytest.mark.parametrize("name", FREE)
+SLOW = ("bernoulli-sampling", "smooth-categorical", "weighted-categorical", "gibbs-scan")
+
+
+@pytest.mark.parametrize(  # what takes long at a small delta in the long lane: test_targets_as_reported.py has others
+    "name", [pytest.param(name, marks=pytest.mark.long if name.startswith(SLOW) else ()) for name in FREE]
+)
 def test_calibration_meets_what_an_example_costs(name):
     mechanism, free = FREE[name]
     target = DP(epsilon=1.05 * float(mechanism.accountant.epsilon(1e-6)), delta=1e-6)

@@ -68,6 +68,7 @@ def test_draws_follow_the_power_of_the_posterior(heat, accepted, rng, alpha):
 
 TARGETS = [DP(epsilon=0.5), DP(epsilon=0.3, delta=1e-6), RDP(order=8, epsilon=0.02), ZCDP(rho=0.002)]
 _SLOW = {  # models whose calibration for this kind of target takes seconds
+    TARGETS[0]: {MODELS[1][0]},
     TARGETS[1]: {MODELS[1][0], *(model for model, _ in MODELS[3:])},
     TARGETS[2]: {model for model, _ in MODELS if isinstance(model, BetaBernoulli | GammaPoisson | GammaExponential)},
 }

@@ -66,7 +66,9 @@ def draw(sampler, count, words, grid=FINE):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.6, False), (1.6, False)])
+@pytest.mark.parametrize(
+    ("factor", "accepted"), [(1.0, True), (0.6, False), pytest.param(1.6, False, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_numbers(name, factor, accepted, rng, alpha):
     build, (first, second, low, high) = SAMPLERS[name]
@@ -77,8 +79,18 @@ def test_numbers(name, factor, accepted, rng, alpha):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("low", "accepted"), [(Fraction(1, 8), True), (Fraction(1, 20), False)])
-@pytest.mark.parametrize("alphas", [(Fraction(3, 5), 2, 9), (Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)), (2, 3)])
+@pytest.mark.parametrize(
+    ("alphas", "low", "accepted"),
+    [
+        ((Fraction(3, 5), 2, 9), Fraction(1, 8), True),
+        ((Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)), Fraction(1, 8), True),
+        ((2, 3), Fraction(1, 8), True),
+        ((2, 3), Fraction(1, 20), False),
+        # the broken copies of three shares, which take a second each
+        pytest.param((Fraction(3, 5), 2, 9), Fraction(1, 20), False, marks=pytest.mark.long),
+        pytest.param((Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)), Fraction(1, 20), False, marks=pytest.mark.long),
+    ],
+)
 def test_shares_against_plain_rejection(alphas, low, accepted, rng, alpha):
     sample, words = truncated_dirichlet_sampler(alphas, low), WordStream(rng)
     drawn = np.array([[FINE.point(rounded(x, FINE)) for x in sample(words)] for _ in range(DRAWS)])
