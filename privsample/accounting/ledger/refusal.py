@@ -18,6 +18,11 @@ _SHARE_ADVICE = "calibrate to ledger.share(k) for k more releases, or stop here"
 _OWN_FAMILY = (
     "create a ledger that this release fills, as its own family (family=mechanism.accountant), or one without family"
 )
+_GENERAL_RULE = (
+    "; this ledger charges any releases, in any order, by their Rényi curves: many equal ones cost less in a ledger "
+    "that they fill, as its own family (family=mechanism.accountant), and a fixed list of releases as one plan "
+    "(ledger.reserve, with an approximate_share)"
+)
 _LITTLE = 1e-3  # part of delta at which the epsilon of a composition is of little use
 
 
@@ -38,7 +43,7 @@ def refusal_error(
         _infinity_mass_reason(state, charge, delta)
         or _family_reason(state, charge, items)
         or _infinite_cost_reason(state, charge)
-        or _overspend_reason(state, charge)
+        or _overspend_reason(state, charge, plan=plan)
     )
     found = state.filter
     if plan and isinstance(found, CurveFilter) and delta is None and state.reservable <= _LITTLE * found.budget.delta:
@@ -57,7 +62,9 @@ def _for_command_line(advice: str, path: Path) -> str:
             f"give more noise or a smaller epsilon (`privsample ledger show {path.name}` says what remains)",
         ),
         ("constant_time=False", "--no-constant-time"),
-        ("approximate_share", "--approximate-share"),
+        ("(ledger.reserve, with an approximate_share)", "(in Python: Ledger.reserve, with an approximate_share)"),
+        ("with an approximate_share", "with an --approximate-share"),
+        ("larger approximate_share", "larger --approximate-share"),
         ('family="gaussian"', "--family gaussian"),
         ("family=mechanism.accountant", "--family JSON, the account of this release"),
         ("without family", "without --family"),
@@ -146,14 +153,14 @@ def _infinite_cost_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str,
             )
 
 
-def _overspend_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str, str]:
+def _overspend_reason(state: LedgerState, charge: PrivacyCost, *, plan: bool) -> tuple[str, str]:
     """Reason and advice for a finite cost that exceeds the remainder."""
     before, after = state.filter.spent(state.total), state.filter.spent(state.total + charge)
     left = state.filter.left(state.total)
     name = "rho" if isinstance(state.settings.budget, ZCDP) else "epsilon"
     return (
         f"it would bring the {name} spent from {_up(before)} to {_up(after)}, and {_down(left)} remains",
-        _SHARE_ADVICE,
+        _SHARE_ADVICE if plan or not isinstance(state.filter, CurveFilter) else _SHARE_ADVICE + _GENERAL_RULE,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import privsample as ps
 from privsample import (
     DP,
     RDP,
@@ -134,3 +135,19 @@ def test_a_failing_account_may_be_refused_for_its_epsilon(made):
     ledger = made(approximate_share=0.5)
     with pytest.raises(BudgetExceeded, match=r"from 0 to 2, and 1 remains"):
         ledger.spend(ApproximateAccountant(stated_epsilon=2, stated_delta=1e-9))
+
+
+def test_the_general_rule_names_what_would_admit_more(tmp_path):
+    """Sixty samples cost 0.849 together, and the general rule refuses the first."""
+    step = ps.SubsampledAccountant(
+        base=ps.GaussianAccountant(sensitivity=1, noise_std=1), scheme=ps.PoissonSampling(rate=0.01)
+    )
+    names = {"budget": ps.DP(1, 1e-6), "relation": ps.AddRemove(), "dataset": "d"}
+    with pytest.raises(BudgetExceeded) as caught:
+        ps.Ledger(tmp_path / "general.db", **names).spend(step)
+    for words in ("family=mechanism.accountant", "ledger.reserve", "approximate_share"):
+        assert words in str(caught.value)
+    assert "--family JSON" in caught.value.command_line
+    assert "--approximate-share" in caught.value.command_line
+    ps.Ledger(tmp_path / "family.db", family=step, **names).spend(step, times=120)
+    ps.Ledger(tmp_path / "plan.db", approximate_share=0.9999, **names).reserve([(step, 60)])
