@@ -62,6 +62,7 @@ def _walk(item: Any, found: dict[type, Any]) -> None:
             _walk(item.accountant, found)
 
 
+@functools.cache
 def instances() -> dict[type, Any]:
     """One value of every public class of values: those of the examples, and those that no example holds."""
     gaussian, model = ps.GaussianAccountant(sensitivity=1.0, noise_std=2.0), ps.BetaBernoulli(alpha=2, beta=3)
@@ -387,9 +388,9 @@ class _Colour(enum.Enum):
 
 def is_deliberate(error: BaseException) -> bool:
     """Whether a statement of privsample raised this error, other than an AttributeError, which a wrong type caused."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    line = linecache.getline(frame.filename, frame.lineno or 0).strip()
-    own = frame.filename.startswith(PACKAGE) and line.startswith("raise")
+    frame, number = list(traceback.walk_tb(error.__traceback__))[-1]
+    file = frame.f_code.co_filename
+    own = file.startswith(PACKAGE) and linecache.getline(file, number).strip().startswith("raise")
     return (own and not isinstance(error, AttributeError)) or isinstance(error, (OSError, ImportError))
 
 
