@@ -136,7 +136,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
-    engine, source, load = netcdf_engine(), Path(path), import_module("xarray").load_dataset
+    engine, source = netcdf_engine(), Path(path)
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
             raise _read_error(source, "it has no netCDF4 (HDF5) signature")
@@ -144,8 +144,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
         if engine == "h5netcdf":  # h5netcdf also prints a traceback when a file that it failed to open is collected
             with import_module("h5py").File(source, "r") as probe:
                 dict(probe.items())
-        options = {"engine": engine, "mask_and_scale": False, "decode_times": False}
-        posterior = load(str(source), group="posterior", **options)
+        posterior = _load_group(source, "posterior", engine)
     except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
         raise _read_error(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
     draws = {}
@@ -157,6 +156,32 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
     if not draws:
         raise _read_error(source, "its group 'posterior' is empty")
     return draws, {k: v for k, v in posterior.attrs.items() if isinstance(v, str) and k not in RESERVED}
+
+
+def read_group(path: str | os.PathLike[str], group: str) -> dict[str, NDArray[Any]]:
+    """Return the variables of another group of a file that `read_netcdf` reads; those over draws as draws by name.
+
+    Raises ValueError if the group is missing or damaged.
+    """
+    source = Path(path)
+    try:
+        found = _load_group(source, group, netcdf_engine())
+    except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
+        raise _read_error(source, f"reading {group!r} stopped with {type(error).__name__}, {error!s:.200}") from None
+    arrays = {}
+    for name, variable in found.data_vars.items():
+        values = variable.values
+        if set(SAMPLE_DIMS) <= set(variable.dims):
+            values = variable.transpose(*SAMPLE_DIMS, ...).values
+            values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
+        arrays[str(name)] = values
+    return arrays
+
+
+def _load_group(source: Path, group: str, engine: str) -> Any:
+    """Load a group of a netCDF file as an xarray.Dataset, with the numbers as they are stored."""
+    load = import_module("xarray").load_dataset
+    return load(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False)
 
 
 def summary(tree: Any) -> Any:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.base import Mechanism
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
-_ATTRIBUTE = "privsample_release"
+RELEASE_ATTRIBUTE = "privsample_release"
 _STATEMENT = "privsample_statement"
 
 
@@ -326,7 +326,7 @@ class Release(NamedDraws):
         """The attributes of an ArviZ object: the release without its draws, or the statement of one with a function."""
         types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
         try:
-            return {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+            return {RELEASE_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
         except PrivateContent:
             raise
         except TypeError:
@@ -381,9 +381,10 @@ class Release(NamedDraws):
         if source.suffix != ".nc":
             return Release.from_json(source.read_text(encoding="utf-8"))
         draws, attributes = arviz.read_netcdf(source)
-        if _ATTRIBUTE not in attributes:
-            raise ValueError(f"{source.name} is a netCDF file without a privsample release in it")
-        document = json.loads(attributes[_ATTRIBUTE])
+        if RELEASE_ATTRIBUTE not in attributes:
+            hint = "; PosteriorDraws.load reads the draws in it" if "privsample_draws" in attributes else ""
+            raise ValueError(f"{source.name} is a netCDF file without a privsample release in it{hint}")
+        document = json.loads(attributes[RELEASE_ATTRIBUTE])
         return _read(document, _as_drawn(draws, document.get("dtypes", {})))
 
     @property

@@ -1,10 +1,12 @@
 """Draws from a posterior that was computed from a private release: post-processing at no further privacy cost."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
+from privsample.mechanisms.files import digest
 from privsample.mechanisms.intervals import (
     Names,
     axis_names,
@@ -27,13 +30,22 @@ from privsample.mechanisms.intervals import (
 )
 from privsample.mechanisms.named_draws import NamedDraws
 from privsample.mechanisms.notes import refuse_notes
-from privsample.mechanisms.release import writable
+from privsample.mechanisms.release import RELEASE_ATTRIBUTE, writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
 from privsample.plots.draws import SHOWN, plot_draws
 from privsample.plots.html import card, text_or_empty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_ATTRIBUTE = "privsample_draws"  # of the netCDF file
+_GROUPS = ("sample_stats", "observed_data", "constant_data")
+
+
+def _as_saved(arrays: Mapping[str, NDArray[Any]], forms: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays with the types and shapes that they had before they were saved, in the recorded order."""
+    return {name: arrays[name].astype(kind).reshape(shape) for name, (kind, shape) in forms.items()}
 
 
 @frozen_value
@@ -104,7 +116,7 @@ class PosteriorDraws(NamedDraws):
             arrays[name] = copy
         set_fields(self, draws=arrays, chains=chains, coords=checked_coords(coords=self.coords))
         set_fields(self, dims=checked_coords(dims=self.dims))
-        for group in ("sample_stats", "observed_data", "constant_data"):
+        for group in _GROUPS:
             given = mapping(**{group: getattr(self, group)})
             refuse_notes(given)
             set_fields(self, **{group: {name: frozen_array(item) for name, item in given.items()}})
@@ -212,7 +224,7 @@ class PosteriorDraws(NamedDraws):
             If `chains` does not divide the number of draws.
         """
         account = json.dumps(self.account.to_dict(), allow_nan=False)
-        attributes = {"privsample_account": account, "privsample_method": self.method}
+        attributes = {"privsample_account": account, "privsample_method": self.method, _ATTRIBUTE: self._document()}
         count = min((len(array) for array in self.draws.values()), default=1)
         split = self.chains
         if chains is not None:
@@ -220,8 +232,7 @@ class PosteriorDraws(NamedDraws):
         elif self.chains == 1 and not self.sample_stats:
             split = arviz.default_chains(count)
         dims, coords = named_axes(self.draws, self.dims, self.coords)
-        names = ("sample_stats", "observed_data", "constant_data")
-        groups = {group: getattr(self, group) for group in names}
+        groups = {group: getattr(self, group) for group in _GROUPS}
         return arviz.to_arviz(self.draws, attributes, dims, coords, split, groups)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -244,3 +255,65 @@ class PosteriorDraws(NamedDraws):
             If no netCDF library is installed.
         """
         arviz.write_netcdf(self.to_arviz(), writable(path, force=force, endings=(".nc",)))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read draws that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A `.nc` file.
+
+        Returns
+        -------
+        PosteriorDraws
+            The draws, equal to those that were saved.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated or altered, or holds something else, such as a release.
+        ImportError
+            If no netCDF library is installed.
+        """
+        source = Path(path)
+        draws, attributes = arviz.read_netcdf(source)
+        if _ATTRIBUTE not in attributes:
+            release = "; Release.load reads it" if RELEASE_ATTRIBUTE in attributes else ""
+            raise ValueError(f"{source.name} holds no posterior draws of a version that can load them{release}")
+        try:
+            document = json.loads(attributes[_ATTRIBUTE])
+            forms = document["forms"]
+            groups = {name: arviz.read_group(source, name) if forms[name] else {} for name in _GROUPS}
+            found = cls(
+                draws=_as_saved(draws, forms["draws"]),
+                account=Accountant.from_dict(json.loads(attributes["privsample_account"])),
+                method=attributes["privsample_method"],
+                chains=document["chains"],
+                dims=document["dims"],
+                coords=document["coords"],
+                **{name: _as_saved(arrays, forms[name]) for name, arrays in groups.items()},
+            )
+            same = json.loads(found._document()) == document
+        except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+            raise ValueError(f"{source.name} lacks a part or holds a wrong one: {error}") from None
+        if not same:
+            raise ValueError(f"{source.name} was altered: it does not hold the draws that were saved")
+        return found
+
+    def _document(self) -> str:
+        """What `load` needs besides the numbers, as JSON, with a digest of everything."""
+        groups = {"draws": self.draws, **{name: getattr(self, name) for name in _GROUPS}}
+        found: dict[str, Any] = {
+            "chains": self.chains,
+            "dims": {name: list(axes) for name, axes in self.dims.items()},
+            "coords": {axis: list(names) for axis, names in self.coords.items()},
+            "forms": {
+                group: {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
+                for group, arrays in groups.items()
+            },
+        }
+        text = json.dumps([found, self.method, self.account.to_dict()], sort_keys=True, allow_nan=False)
+        parts = [digest(arrays, {}) for arrays in groups.values()]
+        return json.dumps(found | {"digest": hashlib.sha256("".join([text, *parts]).encode()).hexdigest()})
