@@ -107,7 +107,11 @@ ACCOUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
+# A group of one that is composed in the long lane: "groups composed" follows its path.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name == "group of one, composed" else ()) for name in ACCOUNTS],
+)
 def test_the_checker_proves_what_the_account_reports(name):
     account, delta = ACCOUNTS[name], 1e-4
     certificate = account.certificate(delta=delta)

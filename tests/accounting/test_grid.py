@@ -316,7 +316,7 @@ def test_the_composed_curve_is_an_upper_bound_everywhere():
 @pytest.mark.parametrize(
     "members",
     [
-        ((binary_pair(1.0), 4), (LaplacePair(shift=0.4), 3)),
+        pytest.param(((binary_pair(1.0), 4), (LaplacePair(shift=0.4), 3)), marks=pytest.mark.long),
         ((FINITE[2], 3), (GaussianPair(mu=0.7), 2)),
         ((BetaPair(a=3.0, b=8.0, step=0.7), 2), (LaplacePair(shift=0.4), 3)),
     ],

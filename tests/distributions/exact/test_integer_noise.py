@@ -91,7 +91,7 @@ AROUND = [0.0, 1.0, -0.125, 0.3, 1e-300, -1e-300, 5e-324, 1e16, -7.0 / 3, 2.0**6
 
 
 @pytest.mark.parametrize("bits", [3, 64])
-@pytest.mark.parametrize("pitch", [2.0**-60, 0.25, 8.0, 2.0**70])
+@pytest.mark.parametrize("pitch", [2.0**-60, 0.25, 2.0**70, pytest.param(8.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("scale", [0.3, 6.5, 1e14])
 @pytest.mark.parametrize("name", NAMES[2:4])
 def test_noise_around_numbers_is_rounded_with_them(name, scale, pitch, bits, monkeypatch):
@@ -302,7 +302,7 @@ def p_value(drawn, masses):
 @pytest.mark.parametrize(
     ("wrong", "accepted"), [(1.0, True), (0.98, False), pytest.param(1.02, False, marks=pytest.mark.long)]
 )
-@pytest.mark.parametrize("scale", [0.4, 1.0, 6.5])
+@pytest.mark.parametrize("scale", [0.4, 6.5, pytest.param(1.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_fifty_digit_masses(name, scale, wrong, accepted, rng, alpha):
     pitch = 0.25 if name.startswith("rounded") else 1.0
