@@ -167,7 +167,7 @@ def test_exact_as_asked():
     assert found == pytest.approx(stats.norm(30, np.sqrt(25.0)).logpdf(33.0), rel=1e-12)
 
 
-def drawn(variable, draws=4000):
+def drawn(variable, draws=20_000):
     """Independent draws; the seed is fixed, so that the test fails at the rate of its level or never."""
     return pm.draw(_grown(variable, draws), random_seed=7, mode=MODE)
 
