@@ -44,10 +44,11 @@ def few() -> list[Release]:
 
 
 def some() -> list[Release]:
+    """The query has a unit of its own: its composition with the others takes as long as the rest of the page."""
     column, shares = np.zeros(N), ps.DirichletCategorical(alpha=(2, 3, 4))
     return [
         released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3, draws=4, unit=UNIT), column),
-        released(ps.BetaQuery(**QUERY, prior_weight=2, unit=UNIT), column),
+        released(ps.BetaQuery(**QUERY, prior_weight=2, unit=f"other {UNIT}"), column),
         released(ps.ConcentratedPosterior(model=shares, n=N, prior_weight=5), column),
         *few(),
     ]
@@ -126,10 +127,11 @@ def test_the_page_opens_with_a_summary():
     assert found["audit"] == '<span class="badge consistent">CONSISTENT</span>'
     assert found["date"] == "2026-11-22"
     assert found["version"] == f"privsample {__version__}"
-    plain = facts(render([release]))
+    without = render([release])
+    plain = facts(without)
     assert not {"data set", "column", "date"} & set(plain)
     assert "not audited" in plain["audit"]
-    assert "audits=[verdict]" in render([release])
+    assert "audits=[verdict]" in without
     assert "audits=[verdict]" not in html
     with pytest.raises(ValueError, match="audits must have at most one entry for each of 1 releases, got 2"):
         render([release], audits=[verdict, verdict])
