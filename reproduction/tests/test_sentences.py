@@ -113,7 +113,13 @@ def skip_without_data(name: str) -> None:
         pytest.skip(f"the data are in {package}, which is not installed")
 
 
-@pytest.mark.parametrize("name", NAMES)
+# In the long lane: the figure of breast cancer, of other data.
+OTHER_DATA = {"regression-digits-1-7", "regression-digits-3-8"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in OTHER_DATA else ()) for name in NAMES]
+)
 def test_each_figure_is_drawn_and_described_at_its_small_size(name, small_once):
     """The sentence is computed from the table that is written, and states nothing that the table does not bear out."""
     skip_without_data(name)
