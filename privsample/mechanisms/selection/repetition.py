@@ -156,7 +156,7 @@ class RepeatedSelection(Wrapper):
         repetitions = TruncatedNegativeBinomial.geometric(mean=4)
         mutant, bug = SelectionWithCount(base=base, repetitions=repetitions), "it reveals the number of runs"
         name, example = "repeated-selection", cls(base=base, repetitions=repetitions)
-        return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=5_000),)
+        return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=10_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the scores that attain most."""
