@@ -81,9 +81,10 @@ def test_states_of_two_chains_follow_their_posterior(sweeps, rng, alpha):
 @pytest.mark.statistical
 @pytest.mark.parametrize("sweeps", [6_000, pytest.param(24_000, marks=pytest.mark.long)])
 def test_a_random_scan_has_the_same_posterior(sweeps, rng, alpha):
-    """The draws are compared with the distribution of a wrong prior, too.
+    """The draws are compared with the distribution of a wrong prior, too; with all of 20 seeds it was found.
 
-    250 independent ones would let it pass with a probability of 2e-6, by the noncentral chi-square distribution.
+    Up to the names of the states, which the priors do not distinguish and which rarely change under a random scan:
+    states 24 sweeps apart have a correlation of 0.6 with their names, and of 0.01 without.
     """
     updated = random_scans(np.array([True, True, False, True]), 1, sweeps, rng)
     assert (updated.sum(axis=1) == 2).all()
@@ -91,7 +92,12 @@ def test_a_random_scan_has_the_same_posterior(sweeps, rng, alpha):
     chain = MODEL.sample(COUNTS, sweeps, sweeps, rng, updated=updated)
     for changed, accepted in (({}, True), ({"emission_prior": 9.0}, False)):
         _, distribution = enumerated(dataclasses.replace(MODEL, **changed), COUNTS)
-        assert (agreement(chain.states[::24], distribution) > alpha) == accepted
+        assert (agreement(unnamed(chain.states[::24]), distribution[:8] + distribution[:7:-1]) > alpha) == accepted
+
+
+def unnamed(states):
+    """The sequences of two states with the first of each named 0."""
+    return states ^ states[:, :1]
 
 
 def test_emissions_and_transitions_are_distributions(rng):
