@@ -56,6 +56,7 @@ def test_a_full_disk_fails_the_spend_before_the_draw(path, made, monkeypatch):
     before, seen = ledger.history(), []
     with monkeypatch.context() as context:
         connected(context, factory=Full)
+        context.setattr("privsample.accounting.ledger.ledger._LONGEST_LABEL", 20_000)  # more than the pages hold
         with pytest.raises(OSError, match=r"full.*nothing was spent.*free some space"):
             ledger.release(Watching(path=path, seen=seen), [1], label="x" * 20_000)
         with pytest.raises(OSError, match=r"full.*nothing was spent"):
