@@ -61,7 +61,7 @@ def plot_audit_bounds(
     """
     ax = axes_or_new(ax)
     grid, claim = curve
-    ax.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
+    ax.plot(grid, claim, color=BLUE, label="claimed δ(ε)")
     if half:
         style: dict[str, Any] = {"color": GREY, "linestyle": (0, (2, 2)), "linewidth": 1.3}
         ax.plot(grid, claim / 2, label="half of the claim, for comparison", **style)

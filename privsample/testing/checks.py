@@ -110,7 +110,7 @@ def check_mechanism(
     >>> from privsample.testing import check_mechanism
     >>> checked = check_mechanism(ps.GaussianMechanism(sensitivity=1, noise_std=2), data=3.0, skip=["files"])
     >>> [requirement.requirement for requirement in checked if not requirement.applied]
-    ['empty-data', 'files', 'mutant']
+    ['empty-data', 'files', 'other-pairs', 'mutant']
     """
     settings: Any = {
         "wrong": tuple(wrong_data),

@@ -69,7 +69,7 @@ def test_text_that_is_no_number_is_called_text_and_what_is_empty_missing(run):
 def test_byte_order_marks_line_ends_and_compression(run, name):
     raw = b"\xef\xbb\xbfx,name\r\n" + b'1,"a, b\nc"\r\n0,\xff\xfe\r\n' * 2
     Path(name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    ran = check(run, name)
+    ran = check(run, name, 4, "--multiline")
     assert ran.code == 0, ran.err
     assert ran.json["clean"]
 

@@ -99,7 +99,7 @@ def test_tables_are_plain_and_fit(run, made, width, monkeypatch):
     mechanism = DiffusedPosterior.calibrate(
         model=BetaBernoulli(alpha=6, beta=12), n=500, unit="patient", target=ledger.share(10)
     )
-    ledger.reserve([(mechanism, 2), mechanism.accountant, mechanism, mechanism], label="[red] a\nlong label " * 9)
+    ledger.reserve([(mechanism, 2), mechanism.accountant, mechanism, mechanism], label="[red] a long label " * 9)
     ran = run("ledger", "show", "toy.ledger")
     assert (ran.code, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= width

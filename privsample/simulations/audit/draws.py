@@ -138,18 +138,17 @@ def of_all_draws(mechanism: Mechanism, case: Neighbours) -> Neighbours:
     """The pair of datasets for a whole release: one output is all its draws, and the account is the mechanism's.
 
     Draws of the library's mechanisms are independent given the data (tests/simulations/test_many_draws.py), so that one
-    release makes those of many. Any other mechanism releases anew for each output. The loss is the sum over the draws;
-    it is a score only, because the draws of another mechanism may depend on one another.
+    release makes those of many, and the loss is the sum over the draws. Any other mechanism releases anew for each
+    output, and its loss is not known, because its draws may depend on one another.
     """
     draws = getattr(mechanism, "draws", 1)
     if draws == 1 or case.account is None:
         return case
-    many = one_draw(mechanism)._many_draws(one_draw(mechanism))
-    draw = (
-        _repeat_function(partial(_numbers_by_draw, mechanism)) if many is None else partial(_joined, case.draw, draws)
-    )
+    whole: dict[str, Any] = {"account": mechanism.accountant, "width": draws * case.width}
+    if one_draw(mechanism)._many_draws(one_draw(mechanism)) is None:
+        return replace(case, draw=_repeat_function(partial(_numbers_by_draw, mechanism)), loss=None, **whole)
     loss = None if case.loss is None else partial(_sum_of_losses, case.loss, draws)
-    return replace(case, account=mechanism.accountant, draw=draw, loss=loss, width=draws * case.width)
+    return replace(case, draw=partial(_joined, case.draw, draws), loss=loss, **whole)
 
 
 def _joined(draw: Draw, draws: int, data: Any, count: int, rng: np.random.Generator) -> FloatArray:

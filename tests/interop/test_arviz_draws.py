@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import privsample as ps
+from privsample.interop.arviz import read_group
 
+pytestmark = pytest.mark.generations
 xarray = pytest.importorskip("xarray")
 ACCOUNT = ps.GaussianAccountant(sensitivity=1, noise_std=2)
 DRAWS = ps.PosteriorDraws(
@@ -31,6 +33,11 @@ def test_draws_load_equal_to_what_was_saved(draws, tmp_path):
     assert loaded.statement() == draws.statement()
     assert {name: array.dtype for name, array in loaded.items()} == {name: at.dtype for name, at in draws.items()}
     assert list(loaded) == list(draws)
+    for group in ("sample_stats", "observed_data", "constant_data"):
+        if getattr(draws, group):
+            assert read_group(tmp_path / "d.nc", group).keys() == getattr(draws, group).keys()
+    with pytest.raises(ValueError, match="reading 'missing' stopped"):
+        read_group(tmp_path / "d.nc", "missing")
     loaded.save(tmp_path / "again.nc")
     assert ps.PosteriorDraws.load(tmp_path / "again.nc") == draws
 
