@@ -64,7 +64,9 @@ def _hashed(column: Any) -> NDArray[np.int64]:
     found = read_keys(column, "unit column", unlisted="drop")  # the mechanism refuses what it does not drop
     if found.numbers is not None:
         return (found.numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(58)).astype(np.int64)
-    encoded = column.dictionary_encode().unify_dictionaries()
+    if found.arrow is None:  # no unit at all
+        return np.zeros(len(found), np.int64)
+    encoded = found.arrow.dictionary_encode().unify_dictionaries()  # without nulls, which have no index
     values = encoded.chunks[0].dictionary.to_pylist()
     parts = np.array([zlib.crc32(str(value).encode(errors="surrogatepass")) % _FILES for value in values])
     return np.concatenate([parts[indices_of(chunk)] for chunk in encoded.chunks])

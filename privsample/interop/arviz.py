@@ -4,6 +4,7 @@ Generation 0 (ArviZ 0.23, with PyMC 5) keeps draws in an InferenceData, generati
 xarray DataTree. Both write netCDF4 files with a group `posterior`, so each reads the files of the other.
 """
 
+import errno
 import logging
 import os
 import re
@@ -123,8 +124,12 @@ def _count_bytes(tree: Any) -> int:
 def _check_space(temporary: Path, size: int) -> None:
     """Raise OSError if a file of this size cannot be written: on a full disk HDF5 ends the process."""
     with temporary.open("xb") as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # file systems that cannot reserve space
+                raise
     temporary.unlink()
 
 

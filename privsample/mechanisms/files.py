@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privsample._serial import decode, storable
 
 FORMAT = 2
+RELEASE_ATTRIBUTE, DRAWS_ATTRIBUTE = "privsample_release", "privsample_draws"  # of netCDF files
 READABLE = (1, FORMAT)  # format 1 has other tags, which `decode` reads
 Draws = Mapping[str, NDArray[Any]]
 

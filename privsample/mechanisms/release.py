@@ -18,7 +18,16 @@ from privsample.accounting.statement import privacy_statement
 from privsample.distributions.noise import Noise
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
-from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
+from privsample.mechanisms.files import (
+    DRAWS_ATTRIBUTE,
+    RELEASE_ATTRIBUTE,
+    described,
+    digest,
+    parts,
+    tables,
+    writable,
+    write_whole,
+)
 from privsample.mechanisms.intervals import (
     Names,
     axis_names,
@@ -39,7 +48,6 @@ if TYPE_CHECKING:
     from privsample.mechanisms.base import Mechanism
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
-RELEASE_ATTRIBUTE = "privsample_release"
 _STATEMENT = "privsample_statement"
 
 
@@ -382,7 +390,7 @@ class Release(NamedDraws):
             return Release.from_json(source.read_text(encoding="utf-8"))
         draws, attributes = arviz.read_netcdf(source)
         if RELEASE_ATTRIBUTE not in attributes:
-            hint = "; PosteriorDraws.load reads the draws in it" if "privsample_draws" in attributes else ""
+            hint = "; PosteriorDraws.load reads the draws in it" if DRAWS_ATTRIBUTE in attributes else ""
             raise ValueError(f"{source.name} is a netCDF file without a privsample release in it{hint}")
         document = json.loads(attributes[RELEASE_ATTRIBUTE])
         return _read(document, _as_drawn(draws, document.get("dtypes", {})))

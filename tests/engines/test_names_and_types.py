@@ -93,6 +93,16 @@ def test_dask_reads_collections_of_dask_and_files_alone(source):
         tally(source, "dask")
 
 
+@pytest.mark.parametrize("units", [["p", None, "q", "p"], [7, None, 8, 7], [None] * 4])
+def test_rows_that_are_divided_by_unit_may_lack_one(units, monkeypatch):
+    monkeypatch.setattr("privsample.engines.units._MOST", 2)
+    mechanism = replace(BOUNDED, unlisted="drop")
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "key": ["a", "a", "b", "b"], "u": units})
+    assert tally(table, "arrow", mechanism, unit="u", by="key") == mechanism.tally((units, table["key"], table["x"]))
+    with pytest.raises(SchemaError, match="missing entries"):
+        tally(table, "arrow", BOUNDED, unit="u", by="key")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("keys", [("a", "b"), (1, 2)])
 @pytest.mark.parametrize("kind", ["integers", "floats"])

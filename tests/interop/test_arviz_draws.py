@@ -42,7 +42,7 @@ def test_draws_load_equal_to_what_was_saved(draws, tmp_path):
     assert ps.PosteriorDraws.load(tmp_path / "again.nc") == draws
 
 
-@pytest.mark.parametrize("what", ["draw", "method", "account", "chains", "coords", "observed"])
+@pytest.mark.parametrize("what", ["text", "draw", "method", "account", "chains", "coords", "observed"])
 def test_altered_files_do_not_load(what, tmp_path):
     import h5py
 
@@ -57,6 +57,8 @@ def test_altered_files_do_not_load(what, tmp_path):
             case "account":
                 cheaper = ps.GaussianAccountant(sensitivity=1, noise_std=20).to_dict()
                 attributes["privsample_account"] = json.dumps(cheaper)
+            case "text":
+                attributes["privsample_draws"] = "{"
             case "observed":
                 file["observed_data/sum"][0] = 9
             case _:

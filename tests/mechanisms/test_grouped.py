@@ -106,6 +106,7 @@ WRONG = [
     ((np.array([1.0, 2.0]), [1, 2]), "text or whole numbers"),
     ((np.array([True, False]), [1, 2]), "text or whole numbers"),
     (([1, 2], [1, 2]), "must be text, as the public keys are"),
+    ((np.array([1, 2], object), [1, 2]), "must be text, as the public keys are"),
     ((np.array([["north"]]), [1]), "must be one column"),
     (([2**70], [1]), "fit in 64 bits"),
     ((np.array([b"north"]), [1]), "whole numbers, got bytes"),
@@ -202,6 +203,13 @@ def test_missing_keys_of_each_container(make, keys):
             groups = [keys[0], keys[2], keys[1], keys[0], keys[3]]
             found = dropping.tally((column, groups, values))
             assert found == dropping.tally(([keys[0], keys[1], keys[0]], *kept))
+
+
+def test_text_is_refused_where_the_public_keys_are_numbers():
+    numbers = ps.by("shop", SUM, keys=[1, 2])
+    for column in (["1", "2"], np.array(["1", "2"]), np.array(["1", "2"], object)):
+        with pytest.raises(SchemaError, match="must be whole numbers, as the public keys are, got text"):
+            numbers.release((column, [1.0, 1.0]))
 
 
 def test_a_missing_column_of_units_is_refused():

@@ -595,7 +595,10 @@ def _text(*, label: Any) -> None:
     if not isinstance(label, str):
         raise TypeError(f"label must be a string, got {type(label).__name__}")
     if len(label) > _LONGEST_LABEL or not label.isprintable():
-        raise ValueError(f"label must be at most {_LONGEST_LABEL} printable characters on one line, got {len(label)}")
+        raise ValueError(
+            f"label must be at most {_LONGEST_LABEL} printable characters, got {len(label)} characters; shorten it, "
+            "and leave out line breaks and control characters"
+        )
 
 
 def _check(given: Mapping[str, Any]) -> None:

@@ -24,8 +24,8 @@ Key = str | int | None  # of a record: text, a whole number of 64 bits, or None 
 class KeyColumn:
     """A column of keys: whole numbers, a list, or text as an Arrow column. One of the three is not None.
 
-    `absent` says which records have no key; None means that all have one. `typed` says that the container declares
-    whether the keys are text or whole numbers, so that no record can change it.
+    `absent` says which records have no key; None means that all have one. `typed` says that keys of the other type are
+    an error of the column, because its container declares the type or because no record is dropped.
     """
 
     numbers: NDArray[Any] | None = None
@@ -115,14 +115,14 @@ def _of_objects(items: Sequence[Any], name: str, *, drop: bool, typed: bool = Fa
     """A list of text, or of whole numbers."""
     kinds = set(map(type, items))
     if kinds <= {str}:
-        return KeyColumn(items=items, typed=typed)
+        return KeyColumn(items=items, typed=typed or not drop)
     if drop:
         keys = list(map(_key, items))
         return KeyColumn(items=keys, absent=np.array([key is None for key in keys]))
     if any(kind is type(None) for kind in kinds) or any(_is_missing(item) for item in items):
         raise missing_keys(name)
     if all(issubclass(kind, str) for kind in kinds):
-        return KeyColumn(items=[str(item) for item in items])
+        return KeyColumn(items=[str(item) for item in items], typed=True)
     if not all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
         raise SchemaError(f"the {name} must be text or whole numbers, all of one type; {_ADVICE}")
     try:

@@ -17,7 +17,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
-from privsample.mechanisms.files import digest
+from privsample.mechanisms.files import DRAWS_ATTRIBUTE, RELEASE_ATTRIBUTE, digest, writable
 from privsample.mechanisms.intervals import (
     Names,
     axis_names,
@@ -30,7 +30,6 @@ from privsample.mechanisms.intervals import (
 )
 from privsample.mechanisms.named_draws import NamedDraws
 from privsample.mechanisms.notes import refuse_notes
-from privsample.mechanisms.release import RELEASE_ATTRIBUTE, writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
 from privsample.plots.draws import SHOWN, plot_draws
 from privsample.plots.html import card, text_or_empty
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_ATTRIBUTE = "privsample_draws"  # of the netCDF file
 _GROUPS = ("sample_stats", "observed_data", "constant_data")
 
 
@@ -224,7 +222,11 @@ class PosteriorDraws(NamedDraws):
             If `chains` does not divide the number of draws.
         """
         account = json.dumps(self.account.to_dict(), allow_nan=False)
-        attributes = {"privsample_account": account, "privsample_method": self.method, _ATTRIBUTE: self._document()}
+        attributes = {
+            "privsample_account": account,
+            "privsample_method": self.method,
+            DRAWS_ATTRIBUTE: self._document(),
+        }
         count = min((len(array) for array in self.draws.values()), default=1)
         split = self.chains
         if chains is not None:
@@ -279,11 +281,11 @@ class PosteriorDraws(NamedDraws):
         """
         source = Path(path)
         draws, attributes = arviz.read_netcdf(source)
-        if _ATTRIBUTE not in attributes:
+        if DRAWS_ATTRIBUTE not in attributes:
             release = "; Release.load reads it" if RELEASE_ATTRIBUTE in attributes else ""
             raise ValueError(f"{source.name} holds no posterior draws of a version that can load them{release}")
         try:
-            document = json.loads(attributes[_ATTRIBUTE])
+            document = json.loads(attributes[DRAWS_ATTRIBUTE])
             forms = document["forms"]
             groups = {name: arviz.read_group(source, name) if forms[name] else {} for name in _GROUPS}
             found = cls(
@@ -296,10 +298,12 @@ class PosteriorDraws(NamedDraws):
                 **{name: _as_saved(arrays, forms[name]) for name, arrays in groups.items()},
             )
             same = json.loads(found._document()) == document
-        except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-            raise ValueError(f"{source.name} lacks a part or holds a wrong one: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+            raise ValueError(
+                f"{source.name} was altered or damaged, copy the file again or save the draws again: {error}"
+            ) from None
         if not same:
-            raise ValueError(f"{source.name} was altered: it does not hold the draws that were saved")
+            raise ValueError(f"{source.name} was altered: it does not hold the draws that were saved; copy it again")
         return found
 
     def _document(self) -> str:

@@ -120,7 +120,8 @@ def audit(
     loss : callable, optional
         Log density ratio, in nats, of the output under the first dataset over the second, from outputs of shape
         (draws, numbers) to shape (draws,). Without it a score is learned from draws. Only the Rényi bounds rely on the
-        correctness of `loss`.
+        correctness of `loss`. It is that of one draw: for several draws of a mechanism the sum is used if they are
+        independent, and a learned score otherwise.
     group : int, default 1
         Number of units in which the datasets differ, >= 1. The account of the mechanism is converted to groups of this
         size; a given `claim` must already refer to such groups.
