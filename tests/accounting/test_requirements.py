@@ -210,7 +210,7 @@ def test_statement(account, delta):
     assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
-@examples(4)
+@examples(8)
 @given(every(), st.integers(2, 3))
 def test_groups(account, size):
     few = EPSILONS[[2, 8]]  # each value of a group of groups is a search

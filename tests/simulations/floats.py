@@ -13,7 +13,8 @@ def in_floats(mechanism: Mechanism) -> Mechanism:
 
     Posteriors draw a hundred times as fast, and subsampling, where each draw is a release, three times. Others draw as
     fast exactly. tests/mechanisms/test_exact.py shows that exact and floating-point draws of posteriors have the same
-    distribution, and tests/mechanisms/test_exact_noise.py shows it of noise.
+    distribution. tests/mechanisms/test_exact_noise.py compares exact noise with its distribution, and
+    tests/distributions/test_noise.py that of floats.
     """
     if isinstance(mechanism, PosteriorMechanism | TemperedPosterior):
         return replace(mechanism, exact=False)  # type: ignore[type-var]

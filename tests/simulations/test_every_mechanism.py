@@ -1,6 +1,6 @@
 """Every mechanism of the library under audit: its account stands, and its mutant is caught.
 
-With the number of draws that its example states, an audit of the mutant sees it exceed the claim by 8.6 to 100 standard
+With the number of draws that its example states, an audit of the mutant sees it exceed the claim by 8.1 to 100 standard
 errors (estimated from one or two audits of each). A refutation at level 1e-6 by one of two tests needs 5.0, so that
 each mutant is caught with probability > 0.999. Where the loss is known, an audit of a third of these draws comes first,
 and decides about most mutants; the audit of all draws follows only where it does not.

@@ -186,7 +186,7 @@ class DirectPosterior(PosteriorMechanism):
                 mechanism=cls(model=BetaBernoulli(alpha=6, beta=12), n=50),
                 mutant=cls(model=BetaBernoulli(alpha=4, beta=8), n=50),
                 bug="a prior of two thirds the strength",
-                samples=45_000,
+                samples=70_000,
             ),
         )
 
