@@ -44,9 +44,7 @@ check: lint ## for each small step: lint, and the tests that matter most (a minu
 .PHONY: test
 test: environment ## what each change must pass: the whole suite, on both generations of PyMC (twenty minutes on two cores)
 	$(say)
-	$(TEST) --cov=privsample/accounting --cov-report=
-	@echo 'privsample/accounting must be covered in full:'
-	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
+	$(TEST) --measure privsample/accounting --require-all
 	@$(MAKE) --no-print-directory test-generations
 	$(took)
 
@@ -58,9 +56,9 @@ test-long: environment ## each night and before a release: long tests, and fresh
 	$(took)
 
 .PHONY: coverage
-coverage: environment ## which lines of the whole package the test suite runs (twice as long as make test)
+coverage: environment ## which lines of the whole package the test suite runs (as long as make test)
 	$(say)
-	$(TEST) --cov --cov-report=term --measure-all
+	$(TEST) --measure privsample
 	$(took)
 
 .PHONY: test-generations
@@ -117,6 +115,6 @@ lock: ## resolve the dependencies anew into requirements.lock
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf .venv .venv-* .venv*.lock build dist demo htmlcov .coverage .coverage.* \
+	rm -rf .venv .venv-* .venv*.lock build dist demo \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,19 +16,8 @@ from hypothesis import settings
 import tests.properties  # noqa: F401 - registers the profiles
 from tests.lanes import CHECK, LONG, RUN, TEST, may_hold_checks, runs
 
+pytest_plugins = ["tests.measured"]
 SUITE_FALSE_ALARM_RATE = 1e-6
-# The tests that must cover privsample/accounting in full; of tests/mechanisms those that are named after a file there.
-MEASURED = (
-    "tests/accounting/",
-    "tests/interop/test_pld.py",
-    "tests/mechanisms/test_calibrate.py",
-    "tests/mechanisms/test_large_delta.py",
-    "tests/mechanisms/test_own_model.py",
-    *(
-        f"tests/mechanisms/test_{file.stem}.py"
-        for file in (Path(__file__).parent / "privsample" / "accounting").rglob("*.py")
-    ),
-)
 _COUNT = pytest.StashKey[int]()
 
 
@@ -36,7 +25,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lane", choices=RUN, default=TEST, help="the lane to run (tests/lanes.py); default: test")
     parser.addoption("--seed", type=int, help="seed the statistical tests with this number, to repeat a failure")
     parser.addoption("--times", metavar="FILE", help="append the processor seconds of each test to FILE.PROCESS")
-    parser.addoption("--measure-all", action="store_true", help="with --cov: measure coverage in all tests, slowly")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,17 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure coverage in the tests of `MEASURED` only, because measuring adds a third to the time of a test."""
+    """Record the processor seconds of a test, if a table was asked for."""
     started = _processor_seconds()
-    coverage = getattr(item.config.pluginmanager.getplugin("_cov"), "cov_controller", None)
-    unmeasured = not item.nodeid.startswith(MEASURED) and not item.config.getoption("--measure-all")
-    if coverage is not None and unmeasured:
-        coverage.pause()
     try:
         return (yield)
     finally:
-        if coverage is not None and unmeasured:
-            coverage.resume()
         _write_time(item.config, item.nodeid, _processor_seconds() - started)
 
 

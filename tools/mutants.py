@@ -34,7 +34,7 @@ SEED = 36
 ROOMS = {"privsample/accounting": 40, "privsample/mechanisms": 20}  # how many mutants of each
 STAGES = ("recorded", "nearest", "room", "others")
 KILLED, EQUIVALENT, UNKNOWN = "killed", "equivalent", "unknown"
-LEFT_OUT = (".git", ".venv*", "build", "dist", "demo", "__pycache__", ".*_cache", ".hypothesis", ".coverage*")
+LEFT_OUT = (".git", ".venv*", "build", "dist", "demo", "__pycache__", ".*_cache", ".hypothesis")
 NEAREST = 8  # files of the first stage
 SHORT, LONG = 300.0, 3600.0  # seconds after which a run of a few tests, or of many, counts as endless
 # A test that runs alone has the whole false-alarm rate to itself; this part of it is below its share in the suite.
