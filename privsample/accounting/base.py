@@ -137,7 +137,11 @@ class Accountant(RiskBounds, GaussianBounds, Memo, ABC):
 
     @property
     def infinity_mass(self) -> float:
-        """Probability mass of infinite privacy loss. The Rényi curve holds conditional on that event not happening."""
+        """Probability mass of infinite privacy loss: delta does not fall below it, however large epsilon is.
+
+        `pure_epsilon`, `conditional_rdp` and `conditional_zcdp` hold conditional on a finite loss. Alone they are no
+        guarantee: with this mass as their delta they are (Bun and Steinke 2016, Definition 8.1, for zCDP).
+        """
         return self.bounds.infinity_mass
 
     @property
@@ -155,7 +159,18 @@ class Accountant(RiskBounds, GaussianBounds, Memo, ABC):
 
     @property
     def zcdp(self) -> float:
-        """The least known rho with rdp(a) <= rho a at every order a, or +inf (Bun and Steinke 2016)."""
+        """The least known rho with rdp(a) <= rho a at every order a, or +inf (Bun and Steinke 2016).
+
+        It is +inf if there is an infinity mass; `conditional_zcdp` is the rho of approximate zCDP.
+        """
+        return np.inf if self.infinity_mass > 0 else self.bounds.zcdp
+
+    @property
+    def conditional_zcdp(self) -> float:
+        """The least known rho with conditional_rdp(a) <= rho a at every order a, or +inf.
+
+        The release is delta-approximate rho-zCDP with delta = `infinity_mass` (Bun and Steinke 2016, Definition 8.1).
+        """
         return self.bounds.zcdp
 
     def kind(self, view: View) -> Kind:
@@ -193,7 +208,8 @@ class Accountant(RiskBounds, GaussianBounds, Memo, ABC):
         Returns
         -------
         float or array of float
-            Divergences in nats, rounded up, of the shape of `orders`; +inf at and above `order_limit`.
+            Divergences in nats, rounded up, of the shape of `orders`; +inf at and above `order_limit`, and everywhere
+            if there is an infinity mass (see `conditional_rdp`).
 
         Raises
         ------
@@ -201,6 +217,42 @@ class Accountant(RiskBounds, GaussianBounds, Memo, ABC):
             If an order is NaN, infinite or <= 1.
         """
         return views.rdp(within_budget(self.bounds, renyi=_RENYI_VALUES), renyi_orders(orders))[()]
+
+    def conditional_rdp(self, orders: ArrayLike) -> FloatArray:
+        """Rényi curve conditional on a finite privacy loss; alone it is no guarantee if there is an infinity mass.
+
+        An event of probability 1 - `infinity_mass` exists under each of two neighbours, such that the Rényi divergence
+        between the outputs given these events is at most this curve. Targets and ledgers take both numbers, as in
+        `RDP(order=8, epsilon=1, delta=1e-12)`.
+
+        Parameters
+        ----------
+        orders : array of float, any shape
+            Orders, finite and > 1.
+
+        Returns
+        -------
+        float or array of float
+            Divergences in nats, rounded up, of the shape of `orders`; `rdp(orders)` if there is no infinity mass, and
+            +inf where no such curve is known.
+
+        Raises
+        ------
+        ValueError
+            If an order is NaN, infinite or <= 1.
+
+        Notes
+        -----
+        Bun and Steinke 2016, Definition 8.1; docs/notes/ledger.md, section 3. Kind: that of `rdp`.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> account = ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-9)
+        >>> float(account.rdp(2)), round(float(account.conditional_rdp(2)), 4), account.infinity_mass
+        (inf, 0.6513, 1e-09)
+        """
+        return views.conditional_rdp(within_budget(self.bounds, renyi=_RENYI_VALUES), renyi_orders(orders))[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """Logarithm of `delta(epsilon)`, which keeps the precision of values below the range of floats.

@@ -36,7 +36,10 @@ def plot_account(
         raise ValueError(f"view must be 'delta', 'tradeoff' or 'renyi', got {view!r}")
     x, y = curve_points(account, view)
     name = short_repr(account, _LABEL).replace("Accountant(", "(") if label is None else label
-    return plot_curve(ax, x, y, view=view, label=name, style=style)
+    ax = plot_curve(ax, x, y, view=view, label=name, style=style)
+    if view == "renyi" and account.infinity_mass > 0.0:
+        ax.set_title(f"conditional on a finite loss; infinity mass {rounded_up(account.infinity_mass, 3):g}")
+    return ax
 
 
 def curve_points(account: "Accountant", view: CurveView, points: int = _POINTS) -> tuple[FloatArray, FloatArray]:
@@ -76,7 +79,8 @@ def last_epsilon(account: "Accountant") -> float:
 
 
 def _renyi_points(account: "Accountant", points: int) -> tuple[FloatArray, FloatArray]:
-    limit = min(account.order_limit, _LARGEST_ORDER)
+    order_limit = account.bounds.order_limit
+    limit = min(order_limit, _LARGEST_ORDER)
     if not limit > 1.0:
         raise ValueError(
             "the account has no finite Rényi divergence at any order: its infinity mass is "
@@ -84,9 +88,9 @@ def _renyi_points(account: "Accountant", points: int) -> tuple[FloatArray, Float
         )
     # Orders are spaced evenly in log(order), and end just below the limit, where the divergence is still finite.
     orders = np.geomspace(1.0, limit, points + 1)[1:]
-    if limit == account.order_limit:
+    if limit == order_limit:
         orders[-1] = limit - 1e-3 * (limit - orders[-2])
-    return orders, np.asarray(account.rdp(orders))
+    return orders, np.asarray(account.conditional_rdp(orders))
 
 
 def is_quick(account: "Accountant", limit: float = _QUICK) -> bool:
@@ -142,7 +146,7 @@ def account_rows(account: "Accountant", delta: float, limit: float = _QUICK) -> 
         (f"epsilon at delta = {delta:g}", epsilon),
         ("pure epsilon", lambda: f"{rounded_up(account.pure_epsilon, 4):.4g}" if account.pure_epsilon < np.inf else ""),
         ("infinity mass", lambda: f"{account.infinity_mass:.3g}" if account.infinity_mass else ""),
-        ("zCDP", lambda: f"rho = {rounded_up(account.zcdp, 4):.4g}" if account.zcdp < np.inf else ""),
+        ("zCDP", lambda: zcdp_text(account)),
         ("Rényi order limit", lambda: f"{account.order_limit:.4g}" if account.order_limit < np.inf else ""),
         ("assumptions", lambda: "; ".join(sorted(one.value for one in account.assumptions))),
         ("source", lambda: account.source),
@@ -150,6 +154,19 @@ def account_rows(account: "Accountant", delta: float, limit: float = _QUICK) -> 
     if text_or_empty(lambda: "" if _has_quick_bounds(account) else "slow"):
         makers = [maker for maker in makers if maker[0] in ("neighbours", "assumptions", "source")]
     return [(name, text) for name, make in makers if (text := text_or_empty(make))]
+
+
+def zcdp_text(account: "Accountant") -> str:
+    """The rho of zCDP, with the infinity mass of which it is conditional; empty if there is none."""
+    if not account.conditional_zcdp < np.inf:
+        return ""
+    return f"rho = {rounded_up(account.conditional_zcdp, 4):.4g}{given_mass(account)}"
+
+
+def given_mass(account: "Accountant") -> str:
+    """The condition of a conditional Rényi curve, as the end of a phrase; empty without an infinity mass."""
+    mass = account.infinity_mass
+    return f", approximate, with delta = {rounded_up(mass, 3):g} (the infinity mass)" if mass else ""
 
 
 def account_html(account: "Accountant") -> str:

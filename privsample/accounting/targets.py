@@ -72,7 +72,7 @@ class Target(ABC):
 
 @frozen_value
 class RDP(Target):
-    """(order, epsilon)-Rényi differential privacy.
+    """(order, epsilon)-Rényi differential privacy; with delta > 0 its approximate form.
 
     Parameters
     ----------
@@ -80,34 +80,47 @@ class RDP(Target):
         Rényi order, finite and > 1.
     epsilon : float
         Largest Rényi divergence at this order, in nats, finite and > 0.
+    delta : float, default 0.0
+        Largest infinity mass, a probability in [0, 1). The divergence is conditional on a finite privacy loss
+        (`Accountant.conditional_rdp`).
+
+    Notes
+    -----
+    The approximate form is that of zCDP at one order (Bun and Steinke 2016, Definition 8.1).
 
     Examples
     --------
     >>> import privsample as ps
     >>> ps.RDP(order=4, epsilon=1).met_by(ps.GaussianAccountant(sensitivity=1, noise_std=2))
     True
+    >>> posterior = ps.LogisticPosterior(n=100, features=2, norm=1, prior_std=1, data_weight=0.5)
+    >>> [ps.RDP(order=4, epsilon=1, delta=delta).met_by(posterior.accountant) for delta in (0, 1e-12)]
+    [False, True]
     """
 
     order: float = field(kw_only=False)
     epsilon: float = field(kw_only=False)
+    delta: float = field(default=0.0, kw_only=False)
 
     def __post_init__(self) -> None:
         order = float(renyi_orders(number(order=self.order)))
-        set_fields(self, order=order, epsilon=positive(epsilon=self.epsilon))
+        set_fields(self, order=order, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
 
     def met_by(self, account: Accountant) -> bool:
-        """Return whether rdp(order) <= epsilon."""
-        return bool(account.rdp(self.order) <= self.epsilon)
+        """Return whether the divergence at the order is <= epsilon, and the infinity mass <= delta."""
+        return account.infinity_mass <= self.delta and bool(account.conditional_rdp(self.order) <= self.epsilon)
 
     def _excess(self, account: Accountant) -> float:
-        """log of the Rényi divergence over epsilon."""
+        """log of the Rényi divergence over epsilon; +inf if the infinity mass is too large."""
+        if account.infinity_mass > self.delta:
+            return np.inf
         with np.errstate(divide="ignore"):
-            return float(np.log(account.rdp(self.order)) - np.log(self.epsilon))
+            return float(np.log(account.conditional_rdp(self.order)) - np.log(self.epsilon))
 
     @property
     def description(self) -> str:
         """The guarantee in one phrase."""
-        return f"Rényi privacy of {self.epsilon:g} at order {self.order:g}"
+        return f"Rényi privacy of {self.epsilon:g} at order {self.order:g}{_up_to(self.delta)}"
 
 
 @frozen_value
@@ -166,38 +179,51 @@ class DP(Target):
 
 @frozen_value
 class ZCDP(Target):
-    """rho-zero-concentrated differential privacy (zCDP).
+    """rho-zero-concentrated differential privacy (zCDP); with delta > 0 delta-approximate rho-zCDP.
 
     Parameters
     ----------
     rho : float
         rho, in nats, finite and > 0: the Rényi divergence is at most rho a at every order a.
+    delta : float, default 0.0
+        Largest infinity mass, a probability in [0, 1). The divergences are conditional on a finite privacy loss
+        (`Accountant.conditional_zcdp`).
+
+    Notes
+    -----
+    Bun and Steinke 2016, Definitions 1.1 and 8.1.
 
     Examples
     --------
     >>> import privsample as ps
     >>> ps.ZCDP(rho=0.1).met_by(ps.GaussianAccountant(sensitivity=1, noise_std=2))
     False
+    >>> posterior = ps.LogisticPosterior(n=100, features=2, norm=1, prior_std=1, data_weight=0.1)
+    >>> [ps.ZCDP(rho=0.1, delta=delta).met_by(posterior.accountant) for delta in (0, 1e-12)]
+    [False, True]
     """
 
     rho: float = field(kw_only=False)
+    delta: float = field(default=0.0, kw_only=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, rho=positive(rho=self.rho))
+        set_fields(self, rho=positive(rho=self.rho), delta=probability(delta=self.delta))
 
     def met_by(self, account: Accountant) -> bool:
-        """Return whether zcdp <= rho."""
-        return account.zcdp <= self.rho
+        """Return whether zCDP holds with rho, given an event whose complement has at most the probability delta."""
+        return account.infinity_mass <= self.delta and account.conditional_zcdp <= self.rho
 
     def _excess(self, account: Accountant) -> float:
-        """log of zcdp over rho."""
+        """log of the account's rho over rho; +inf if the infinity mass is too large."""
+        if account.infinity_mass > self.delta:
+            return np.inf
         with np.errstate(divide="ignore"):
-            return float(np.log(account.zcdp) - np.log(self.rho))
+            return float(np.log(account.conditional_zcdp) - np.log(self.rho))
 
     @property
     def description(self) -> str:
         """The guarantee in one phrase."""
-        return f"zCDP of rho {self.rho:g}"
+        return f"zCDP of rho {self.rho:g}{_up_to(self.delta)}"
 
 
 @frozen_value
@@ -252,6 +278,11 @@ class GDP(Target):
         return f"Gaussian differential privacy of mu {self.mu:g}"
 
 
+def _up_to(delta: float) -> str:
+    """The delta of an approximate guarantee, as the end of its description; empty for 0."""
+    return f", up to an infinity mass of {delta:g}" if delta else ""
+
+
 def check_target(target: object) -> Target:
     """Return the target. Raises TypeError for anything else, and says how to write a pair of numbers."""
     if isinstance(target, Target):
@@ -289,14 +320,15 @@ def warn_of_large_delta(target: Target, relation: Relation, *, stacklevel: int) 
 
 def unreachable(target: Target, account: Accountant, advice: str) -> UnreachableTarget:
     """The error for a target that cannot be met: the target, what the account gives, and the advice."""
-    limit, reason = account.order_limit, ""
+    limit, reason = account.bounds.order_limit, ""
     match target:
-        case RDP() | ZCDP() if account.infinity_mass > 0.0:
+        case RDP(delta=delta) | ZCDP(delta=delta) if account.infinity_mass > delta:
             reason = f": with an infinity mass of {account.infinity_mass:g} every Rényi divergence is infinite"
+            advice = advice if "delta" in advice else f"give the target a delta of at least this mass, or {advice}"
         case RDP(order=order) if order >= limit:
             reason = f": its Rényi divergence is infinite from order {limit:g} on, and the target has order {order:g}"
         case RDP(order=order):
-            reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
+            reason = f": this mechanism costs {float(account.conditional_rdp(order)):.4g} at that order"
         case DP(delta=0.0) if np.isinf(account.pure_epsilon):
             reason, advice = ": the privacy loss of this mechanism is unbounded", "use a target with delta > 0"
         case DP(epsilon=epsilon, delta=delta):

@@ -83,13 +83,17 @@ def run(args: Namespace) -> int:
 
 def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, Any]:
     """Return the numbers of the account, for the JSON document and the tables."""
-    limit = float(account.order_limit)
+    limit = float(account.bounds.order_limit)
     orders = sorted({*_ORDERS, *([goal.order] if isinstance(goal, RDP) else []), min(1.5, 0.5 + limit / 2)} - {1.0})
     deltas = sorted({*_DELTAS, delta}, reverse=True)
     return {
         "epsilon": [{"delta": d, "epsilon": float(account.epsilon(d))} for d in deltas],
-        "rdp": [{"order": a, "epsilon": float(e)} for a, e in zip(orders, account.rdp(np.array(orders)), strict=True)],
+        "rdp": [
+            {"order": a, "epsilon": float(e)}
+            for a, e in zip(orders, account.conditional_rdp(np.array(orders)), strict=True)
+        ],
         "order_limit": limit,
+        "infinity_mass": account.infinity_mass,
         "routes": [{"name": r.name, "epsilon": r.epsilon, "kind": r.kind} for r in account.explain(delta)],
         "neighbours": account.relation.description,
         "assumptions": sorted(assumption.value for assumption in account.assumptions),
@@ -158,7 +162,13 @@ def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> 
         numbers=(0, 1),
     )
     console.table(
-        "Rényi curve; the values of several releases add up",
+        "Rényi curve; the values of several releases add up"
+        + (
+            f". Conditional on a finite loss: the infinity mass {cost['infinity_mass']:.3g} is a delta beside it, and "
+            "adds up, too"
+            if cost["infinity_mass"]
+            else ""
+        ),
         ("order", "Rényi divergence, at most"),
         [[f"{row['order']:g}", round_up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
         numbers=(0, 1),

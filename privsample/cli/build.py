@@ -46,18 +46,21 @@ def target(args: Namespace) -> Target | None:
         raise UsageProblem(
             "give both --risk and --baseline: the largest success of an attack, and its success without the release"
         )
+    if args.infinity_mass is not None and args.rho is None and args.order is None:
+        raise UsageProblem("--infinity-mass needs --rho, or --order with --rdp-epsilon")
+    mass = args.infinity_mass or 0.0
     with usage_errors():
         if args.epsilon is not None:
             if args.delta is None:
                 raise UsageProblem("--epsilon needs --delta, e.g. --delta 1e-6 (0 asks for pure differential privacy)")
             return DP(epsilon=args.epsilon, delta=args.delta)
         if args.order is not None:
-            return RDP(order=args.order, epsilon=args.rdp_epsilon)
+            return RDP(order=args.order, epsilon=args.rdp_epsilon, delta=mass)
         if args.risk is not None:
             return Risk(baseline=args.baseline, success=args.risk)
         if args.mu is not None:
             return GDP(mu=args.mu)
-        return None if args.rho is None else ZCDP(rho=args.rho)
+        return None if args.rho is None else ZCDP(rho=args.rho, delta=mass)
 
 
 def required_target(args: Namespace) -> Target:

@@ -281,6 +281,12 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--rho", type=number, metavar="RHO", help="rho of zero-concentrated differential privacy")
     group.add_argument(
+        "--infinity-mass",
+        type=number,
+        metavar="M",
+        help="with --rho or --order: the largest infinity mass, delta of the approximate guarantee (default: 0)",
+    )
+    group.add_argument(
         "--risk",
         type=number,
         metavar="P",

@@ -117,7 +117,7 @@ class PrivacyBounds:
         Max divergence in nats, conditional on the same event, >= 0; +inf if there is no pure guarantee.
     zcdp : float
         Smallest known rho with renyi(a) <= rho a at every order, in nats, >= 0; +inf if there is none (Bun and Steinke
-        2016).
+        2016). As the Rényi curve, it holds conditional on the event of infinite loss not happening.
     exact : frozenset of {"rdp", "delta", "epsilon"}, default frozenset()
         Views that some pair of neighbours attains, up to rounding; the other views are upper bounds.
     curve_bounds : tuple of CurveBound, default ()
@@ -247,7 +247,7 @@ class PrivacyBounds:
             "renyi": lambda orders: worst_renyi(pairs, orders),
             "order_limit": min([pair.order_limit for pair in pairs]),
             "pure_epsilon": pure,
-            "zcdp": zcdp.of_pure(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "zcdp": zcdp.of_pure(pure),
             "exact": VIEWS,
         }
         return cls(directions=directions, **filled | known)
@@ -277,7 +277,7 @@ class PrivacyBounds:
         filled: dict[str, Any] = {
             "order_limit": np.inf,
             "pure_epsilon": pure,
-            "zcdp": zcdp.of_pure(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "zcdp": zcdp.of_pure(pure),
             "exact": frozenset({"rdp"}),
             "curve_is_least": False,
         }

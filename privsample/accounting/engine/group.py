@@ -25,7 +25,8 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
     return PrivacyBounds.from_pairs(
         [GroupEnvelope(base=bounds, size=size)],
-        zcdp=size**2 * bounds.zcdp,
+        # Rényi curves, and with them zCDP, cannot be chained along neighbours if there is an infinity mass
+        zcdp=size**2 * bounds.zcdp if bounds.infinity_mass == 0.0 else np.inf,
         exact=frozenset(),
         curve_is_least=False,
         tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),

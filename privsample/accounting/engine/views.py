@@ -19,8 +19,11 @@ BY_ORDER = "Rényi curve at its best order"
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
     """Rényi curve in nats, shape of `orders`; +inf everywhere if there is an infinity mass."""
-    if bounds.infinity_mass > 0:
-        return np.full(orders.shape, np.inf)
+    return np.full(orders.shape, np.inf) if bounds.infinity_mass > 0 else conditional_rdp(bounds, orders)
+
+
+def conditional_rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
+    """Rényi curve in nats conditional on a finite loss, shape of `orders`; +inf where none is known."""
     found = np.asarray(bounds.renyi(orders), dtype=np.float64)
     if found.shape != orders.shape:
         raise ValueError(f"renyi must return one value for each order, shape {orders.shape}, got shape {found.shape}")

@@ -3,9 +3,10 @@
 import numpy as np
 
 from privsample._checks import FloatArray, finite
-from privsample._logspace import ratio_up
+from privsample._logspace import half_square, ratio_up
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import PrivacyBounds, View
 from privsample.accounting.keys.base import KeysAccountant
 from privsample.accounting.loss.alternatives import one_of_pairs
@@ -130,6 +131,7 @@ class ThresholdKeysAccountant(KeysAccountant):
             order_limit=np.inf,
             infinity_mass=self._cases[-1][2],
             pure_epsilon=self._largest_loss,
+            zcdp=self._rho,
             exact=exact if attained else frozenset(),
             inverts_exactly=closed,
             curve_name="privacy curve" if closed else "numerically composed loss",
@@ -140,6 +142,13 @@ class ThresholdKeysAccountant(KeysAccountant):
         one = _one_key(self.noise).renyi(orders)
         found = [times * one - log_rest for times, log_rest, *_ in self._cases]
         return np.asarray(np.max(found, axis=0) * (1.0 + 4 * _ULP))
+
+    @property
+    def _rho(self) -> float:
+        """The least known rho with `_renyi(a)` <= rho a: the constant of a case is at most a times itself."""
+        one = _one_rho(self.noise)
+        found = [(times * one if times else 0.0) - log_rest for times, log_rest, *_ in self._cases]
+        return min(max(found) * (1.0 + 4 * _ULP), zcdp.of_pure(self._largest_loss))
 
     @property
     def _largest_loss(self) -> float:
@@ -170,6 +179,17 @@ def moved_counts(noise: Noise, times: int) -> LossPair:
             return discrete_gaussian_sum(noise_std, times)
         case _:
             return independent_coordinates(((_one_key(noise), times),))
+
+
+def _one_rho(noise: Noise) -> float:
+    """rho of zCDP of one noisy count that moves by one."""
+    match noise:
+        case GaussianNoise() | DiscreteGaussianNoise():  # Canonne, Kamath and Steinke 2020, Theorem 4, for integers
+            return half_square(ratio_up(1.0, noise.scale_parameter))
+        case LaplaceNoise(scale=scale):
+            return zcdp.of_laplace(ratio_up(1.0, scale))
+        case _:
+            return zcdp.of_pure(_one_key(noise).max_divergence)
 
 
 def _one_key(noise: Noise) -> LossPair:

@@ -211,9 +211,9 @@ def measured(budget: Target, account: Accountant, set_aside: float) -> float:
         case DP(delta=delta):
             return float(account.epsilon(max(delta - set_aside, 0.0)))
         case ZCDP():
-            return account.zcdp
+            return account.conditional_zcdp
         case RDP(order=order):
-            return float(account.rdp(order))
+            return float(account.conditional_rdp(order))
         case _:
             return float(account.mu())
 
@@ -231,7 +231,7 @@ def copies_in(budget: Target, family: Accountant) -> int:
 
     More copies cost more, although the computed cost of few copies may be the looser bound.
     """
-    if isinstance(budget, (DP, ZCDP, RDP)) and getattr(budget, "delta", 0.0) == 0.0:
+    if isinstance(budget, (ZCDP, RDP)) or (isinstance(budget, DP) and budget.delta == 0.0):
         added = SumFilter(budget=budget)
         one = added.charge(family)
         return _at_least_one(largest_count(lambda copies: added.fits(copies * one)), budget)

@@ -211,43 +211,56 @@ def _computed(measure: Callable[[], float], whole: float) -> Decimal:
 
 
 @frozen_value
-class SumFilter(Filter):
+class SumFilter(ApproximateFilter):
     """Budgets of a single number that is additive: pure epsilon, rho of zCDP, or Rényi divergence at one order.
 
-    Source: Feldman and Zrnic 2021, Theorem 3.1 (Rényi filter); docs/notes/ledger.md, section 1.
+    The delta of a budget of approximate zCDP or approximate Rényi privacy is for infinity masses. Source: Feldman and
+    Zrnic 2021, Theorem 3.1 (Rényi filter); docs/notes/ledger.md, sections 1 and 3.
     """
 
     budget: Target
 
     @property
+    def set_aside(self) -> float:  # type: ignore[override]
+        """The delta of the budget: all of it is for infinity masses."""
+        return float(getattr(self.budget, "delta", 0.0))
+
+    @property
     def rule(self) -> str:
         """The sum of the costs."""
-        return f"The costs of the releases in the measure of the budget are added ({FILTER_SOURCE})."
+        masses = ", and so are their infinity masses" if self.set_aside else ""
+        return f"The costs of the releases in the measure of the budget are added{masses} ({FILTER_SOURCE})."
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, (DP, ZCDP, RDP)) or getattr(self.budget, "delta", 0.0) > 0.0:
+        if not isinstance(self.budget, (DP, ZCDP, RDP)) or (isinstance(self.budget, DP) and self.budget.delta > 0.0):
             raise TypeError(f"budget must be DP, ZCDP or RDP, got {type(self.budget).__name__}")
 
     def charge(self, account: Accountant) -> PrivacyCost:
-        """The account's pure_epsilon, zcdp or rdp(order); +inf if it has an infinity mass."""
-        if account.infinity_mass > 0:
-            return replace(self.zero, loss=INFINITE, infinity_mass=decimal(account.infinity_mass))
+        """The account's pure_epsilon, conditional_zcdp or conditional_rdp(order), and its infinity mass.
+
+        The cost is +inf for a budget without delta if there is an infinity mass.
+        """
+        mass = account.infinity_mass
+        if mass > self.set_aside:
+            return replace(self.zero, loss=INFINITE, infinity_mass=decimal(mass))
         match self.budget:
             case ZCDP():
-                loss = _computed(lambda: account.zcdp, self.amount)
+                loss = _computed(lambda: account.conditional_zcdp, self.amount)
             case RDP(order=order):
-                loss = _computed(lambda: float(account.rdp(order)), self.amount)
+                loss = _computed(lambda: float(account.conditional_rdp(order)), self.amount)
             case _:
                 loss = _computed(lambda: account.pure_epsilon, self.amount)
-        return replace(self.zero, loss=loss)
+        return replace(self.zero, loss=loss, infinity_mass=decimal_of(mass, self.set_aside))
 
     def excess(self, total: PrivacyCost) -> float:
-        """The total divided by the budget, minus 1."""
+        """The total divided by the budget, minus 1; +inf if the infinity masses exceed the delta of the budget."""
+        if total.infinity_mass > decimal(self.set_aside):
+            return math.inf
         return float(UP.subtract(UP.divide(total.loss, decimal(self.amount)), Decimal(1)))
 
     def spent(self, total: PrivacyCost) -> float:
-        """The sum of the costs."""
-        return float_up(total.loss)
+        """The sum of the costs; +inf if the infinity masses exceed the delta of the budget."""
+        return math.inf if total.infinity_mass > decimal(self.set_aside) else float_up(total.loss)
 
 
 @frozen_value

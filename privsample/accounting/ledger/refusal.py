@@ -7,7 +7,7 @@ from pathlib import Path
 from privsample._checks import count_noun
 from privsample._decimals import round_down, round_up
 from privsample.accounting.ledger.copies import CopiesFilter
-from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, PrivacyCost
+from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, PrivacyCost, SumFilter
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter, is_gaussian
 from privsample.accounting.ledger.state import Item, LedgerState
 from privsample.accounting.targets import DP, RDP, ZCDP
@@ -89,12 +89,19 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
     if not charge.infinity_mass:
         return None
     found = state.filter
-    if not isinstance(found, ApproximateFilter) or (isinstance(found, GaussianFilter) and not _divides_delta(state)):
+    if isinstance(found, (SumFilter, GaussianFilter)) and not _divides_delta(state):
         reason = f"its infinity mass is {float(charge.infinity_mass):g}, and this budget allows none"
-        return reason, f"use {_PURE}, or a budget DP(epsilon, delta) with an approximate_share"
+        other = f"{type(found.budget).__name__} with delta > 0, or " if isinstance(found.budget, (RDP, ZCDP)) else ""
+        return reason, f"use {_PURE}, or a budget {other}DP(epsilon, delta) with an approximate_share"
+    assert isinstance(found, ApproximateFilter)
     able = state.reservable if delta is not None else found.set_aside_left(state.total)
     if float(charge.infinity_mass) <= able:
         return None
+    if isinstance(found, SumFilter):
+        reason = (
+            f"its infinity mass is {float(charge.infinity_mass):g}, and {able:g} is left of the budget's delta"
+        )
+        return reason, f"create the ledger with a larger delta of its budget, or use {_PURE}"
     return (
         f"it needs {float(charge.infinity_mass):g} of delta, and {able:g} is set aside and unused",
         f"create the ledger with a larger approximate_share, such as 0.5, or use {_PURE}",

@@ -60,7 +60,8 @@ class LogisticAccountant(Accountant):
     failure_probability : float, default 0.0
         Infinity mass: a probability in [0, 1) with which the draws are not from the posterior, and may be anything. It
         bounds the chance that a fixed number of proposals holds too few accepted ones, for any data, and is for all
-        draws together. If it is positive, the Rényi curve and zCDP are +inf.
+        draws together. If it is positive, the Rényi curve and zCDP are +inf, and `conditional_rdp` and
+        `conditional_zcdp` hold given that the draws are from the posterior.
 
     Raises
     ------
@@ -146,6 +147,7 @@ class LogisticAccountant(Accountant):
             order_limit=np.inf,
             infinity_mass=self.failure_probability,
             pure_epsilon=np.inf,
+            zcdp=half_square(self.shift),
             exact=frozenset(),
         )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample.accounting.curves import zcdp
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.compose import compose
 from privsample.accounting.engine.envelope import direction_pairs
@@ -40,6 +41,6 @@ def _block(base: PrivacyBounds, steps: int) -> PrivacyBounds:
         finite = bool(np.isfinite(base.pure_epsilon))
         pure = binary_pair(base.pure_epsilon if finite else 0.0)
         known |= {"renyi": pure.renyi if finite else lambda orders: np.full(np.shape(orders), np.inf)}
-        known |= {"order_limit": np.inf if finite else 1.0}
+        known |= {"order_limit": np.inf if finite else 1.0, "zcdp": zcdp.of_pure(base.pure_epsilon)}
     exact = base.exact if all(isinstance(pair, DiscretePair) for pair in pairs) and base.single_pairs else frozenset()
     return PrivacyBounds.from_pairs((pairs[0],), (pairs[1],), exact=exact, **known)

@@ -38,9 +38,7 @@ _WORK = 1e9  # record visits in expectation, about 20 ns each
 _CONSTANT_WORK = 1e10  # record visits that are always made in constant time
 _EXACT_WORK = 5e5  # record visits for one exact draw in expectation, about 3 us each; 35 times that in constant time
 _EXACT_DIMENSION = 100
-_ADVICE = (
-    "ask for a delta above failure_probability (1e-15 by default); Rényi and zCDP guarantees need constant_time=False"
-)
+_ADVICE = "ask for a delta above failure_probability (1e-15 by default), or pass constant_time=False"
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:

@@ -13,6 +13,7 @@ from privsample._checks import deltas, plural
 from privsample._optional import require
 from privsample._repr import code_repr
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import given_mass
 from privsample.accounting.statement import has_risk
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw
@@ -258,8 +259,8 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     levels = sorted({delta, 1e-5, 1e-9} - {0.0}, reverse=True)
     rows = [(f"epsilon at delta = {small(level)}", price(account, level)) for level in levels]
     rows.append(("epsilon at delta = 0", rounded_up(account.pure_epsilon)))
-    if np.isfinite(account.zcdp):
-        rows.append(("zCDP: rho", rounded_up(account.zcdp)))
+    if np.isfinite(account.conditional_zcdp):
+        rows.append(("zCDP: rho", f"{rounded_up(account.conditional_zcdp)}{given_mass(account)}"))
     if np.isfinite(account.order_limit):
         rows.append(("Rényi curve finite below order", f"{account.order_limit:.4g}"))
     rows.append(("kind of these numbers", {"exact": "exact", "upper bound": "upper bounds"}[account.kind("epsilon")]))
