@@ -98,9 +98,7 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
     if float(charge.infinity_mass) <= able:
         return None
     if isinstance(found, SumFilter):
-        reason = (
-            f"its infinity mass is {float(charge.infinity_mass):g}, and {able:g} is left of the budget's delta"
-        )
+        reason = f"its infinity mass is {float(charge.infinity_mass):g}, and {able:g} is left of the budget's delta"
         return reason, f"create the ledger with a larger delta of its budget, or use {_PURE}"
     return (
         f"it needs {float(charge.infinity_mass):g} of delta, and {able:g} is set aside and unused",
