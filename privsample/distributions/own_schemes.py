@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ from privsample.distributions.schemes import (
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 _MOST_SAMPLES = 500  # larger tables take long to couple
-_MOST_ALTERNATIVES = 4  # more worst cases are replaced by one that bounds them all
+_MOST_ALTERNATIVES = 4  # more worst cases are joined into so many, each of which bounds several
+_MOST_COUPLED = 24  # the same, where two couplings are kept: all cases are then one pair, whose cost is their number
 _SUM_TOLERANCE = 1e-9
 _LEAST = 1e-9  # least positive probability of a sample; couplings count masses below 1e-12 as rounding
 _ROUNDING = Fraction(1, 10**12)  # relative difference of two probabilities that stems from rounding
@@ -146,10 +148,8 @@ class TableSampling(Scheme):
             tuple((size, weight, *_replaced(masses, place, base)) for size, masses, weight in groups)
             for place in places
         }
-        if len(cases) > _MOST_ALTERNATIVES:
-            cases = {_common_bound(list(cases))}
         sized = len(groups) > 1
-        return tuple(_as_parts(case, sized=sized) for case in sorted(cases, key=repr))
+        return tuple(_as_parts(case, sized=sized) for case in _few_cases(cases))
 
     def copies_of_one_record(self) -> RecordCopies | None:
         """The distribution of the number of copies of a position that is sampled most; None if sizes differ."""
@@ -212,6 +212,48 @@ def _weighted(distances: Distances) -> Weighted:
     return tuple(sorted(distances.items()))
 
 
+def _few_cases(cases: set[Case]) -> list[Case]:
+    """Cases whose largest bound is that of all cases, or larger where more than a few remain."""
+    kept: list[Case] = []
+    for case in sorted(cases, key=lambda case: ([rate for _, _, rate, _ in case], repr(case)), reverse=True):
+        if not any(_dominates(larger, case) for larger in kept):
+            kept = [other for other in kept if not _dominates(case, other)] + [case]
+    coupled = any(first != second for case in kept for *_, (first, second) in case)
+    most = _MOST_COUPLED if coupled else _MOST_ALTERNATIVES
+    if len(kept) <= most:
+        return kept
+    return [_common_bound(cases) for cases in _runs(kept, most)]
+
+
+def _runs(values: list[Any], most: int) -> list[list[Any]]:
+    """So many runs of neighbours: in the order of their rates, their bounds are similar."""
+    ends = np.linspace(0, len(values), most + 1).round().astype(int)
+    return [values[low:high] for low, high in pairwise(ends)]
+
+
+def _dominates(larger: Case, smaller: Case) -> bool:
+    """Whether the bound of the first case is at least that of the second, for every base, by a sufficient condition.
+
+    Its distances are at least as large, for both couplings, and its rates are equal; or its rates are at least as large
+    and the distances of its second coupling are at least those of its first, since the bound then increases with the
+    rate (docs/notes/subsampling.md, "Both terms").
+    """
+    return all(
+        _has_larger_tails(first, other_first)
+        and _has_larger_tails(second, other_second)
+        and (rate == other_rate or (rate > other_rate and _has_larger_tails(second, first)))
+        for (*_, rate, (first, second)), (*_, other_rate, (other_first, other_second)) in zip(
+            larger, smaller, strict=True
+        )
+    )
+
+
+def _has_larger_tails(one: Weighted, other: Weighted) -> bool:
+    """Whether P(d >= k) is at least as large under the first distribution of distances, at each k."""
+    steps = {d for d, _ in (*one, *other)}
+    return all(sum(p for d, p in one if d >= k) >= sum(p for d, p in other if d >= k) for k in steps)
+
+
 def _common_bound(cases: list[Case]) -> Case:
     """One case whose bound is no smaller than those of all: the largest rates and the largest tails for each size.
 
@@ -245,15 +287,33 @@ def _as_parts(case: Case, *, sized: bool) -> tuple[SamplingPart, ...]:
 
 def merged_couplings(parts: tuple[SamplingPart, ...]) -> tuple[SamplingPart, ...]:
     """Parts without couplings whose bound is no smaller: of each rate and size, the largest tails of both couplings."""
-    if not any(part.coupling for part in parts):
-        return parts
-    grouped: dict[tuple[float, tuple[int, int] | None], dict[str | None, dict[int, float]]] = {}
-    for part in parts:
-        own = grouped.setdefault((part.rate, part.sizes), {}).setdefault(part.coupling, defaultdict(float))
-        own[part.group or 1] += float(np.exp(part.log_weight))
+    return _joined((part, (part.rate, part.coupling)) for part in parts) if any(p.coupling for p in parts) else parts
+
+
+def few_alternatives(alternatives: Alternatives) -> Alternatives:
+    """At most a few alternatives of parts without couplings, some of which bound several of the given ones."""
+    distinct = list(dict.fromkeys(alternatives))
+    if len(distinct) <= _MOST_ALTERNATIVES:
+        return tuple(distinct)
+    distinct.sort(key=lambda parts: max(part.rate for part in parts))
+    return tuple(
+        _joined((part, at) for at, parts in enumerate(run) for part in parts)
+        for run in _runs(distinct, _MOST_ALTERNATIVES)
+    )
+
+
+def _joined(parts: Iterable[tuple[SamplingPart, Hashable]]) -> tuple[SamplingPart, ...]:
+    """For each size, the largest rate and the largest tails over the groups of parts, which are named by the labels."""
+    rates: dict[tuple[int, int] | None, float] = defaultdict(float)
+    weights: dict[tuple[int, int] | None, dict[Hashable, dict[int, float]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(float))
+    )
+    for part, label in parts:
+        rates[part.sizes] = max(rates[part.sizes], part.rate)
+        weights[part.sizes][label][part.group or 1] += float(np.exp(part.log_weight))
     found = []
-    for (rate, sizes), couplings in grouped.items():
-        tails = larger_tails([{d: Fraction(p) for d, p in own.items()} for own in couplings.values()])
+    for sizes, rate in rates.items():
+        tails = larger_tails([{d: Fraction(p) for d, p in own.items()} for own in weights[sizes].values()])
         for d, p in tails.items():
             weight = min(float(np.log(float(p))), 0.0)
             found.append(SamplingPart(rate=rate, log_weight=weight, group=None if d == 1 else d, sizes=sizes))

@@ -18,7 +18,7 @@ from privsample.accounting.subsampling.coupled import CoupledPair, CoupledTerm
 from privsample.accounting.subsampling.pairs import mixture_pair, poisson_pair, replaced_record_pair
 from privsample.accounting.subsampling.sizes import SizeMixturePair
 from privsample.distributions.allocation import RandomAllocation
-from privsample.distributions.own_schemes import CoupledScheme, merged_couplings
+from privsample.distributions.own_schemes import CoupledScheme, few_alternatives, merged_couplings
 from privsample.distributions.scheme_checks import checked_conversions, checked_parts
 from privsample.distributions.schemes import Alternatives, PoissonSampling, SamplingPart, SamplingRule, Scheme, unit_of
 from privsample.errors import RelationMismatch
@@ -135,7 +135,7 @@ class SubsampledAccountant(Accountant):
         assert isinstance(self.scheme, Scheme)
         found = checked_parts(self.scheme, self.base.relation, self.relation)
         if self._nested or self.base.infinity_mass > 0.0:  # the proof of the infinity mass has one coupling
-            found = tuple(merged_couplings(parts) for parts in found)
+            found = few_alternatives(tuple(merged_couplings(parts) for parts in found))
         return found
 
     def _members(self, base: Accountant, parts: tuple[SamplingPart, ...]) -> list[Member]:
@@ -153,7 +153,7 @@ class SubsampledAccountant(Accountant):
         """
         coupled = isinstance(self.scheme, CoupledScheme) and len(self._alternatives) > 1
         if not self._nested and (coupled or any(part.coupling for parts in self._alternatives for part in parts)):
-            merged = dict.fromkeys(merged_couplings(parts) for parts in self._alternatives)
+            merged = few_alternatives(tuple(merged_couplings(parts) for parts in self._alternatives))
             cases, larger = (tuple(map(self._terms, each)) for each in (self._alternatives, merged))
             return ((CoupledPair(cases=cases, merged=larger),),)
         found = [self._pairs(parts) for parts in self._alternatives]
