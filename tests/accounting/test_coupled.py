@@ -152,10 +152,11 @@ def test_an_infinity_mass_takes_one_coupling():
     assert np.isfinite(account.epsilon(1e-5))
 
 
-def test_many_worst_cases_have_the_bound_of_the_larger_tails():
+def test_many_worst_cases_keep_both_couplings():
     base = ps.LaplaceAccountant(sensitivity=1, scale=1, relation=TWO)
     both, one = (ps.SubsampledAccountant(base=base, scheme=each) for each in (MANY, OneCoupling(table=MANY)))
-    assert both.delta(ABOVE) == pytest.approx(one.delta(ABOVE), rel=1e-12)
+    assert (both.delta(ABOVE) <= one.delta(ABOVE)).all()
+    assert (both.delta(ABOVE) < 0.8 * one.delta(ABOVE)).any()
 
 
 def test_certificates_state_the_larger_tails():
