@@ -7,6 +7,7 @@ replaced by its chords between the points exp(e) of a grid, the curve of a discr
 one; losses of discrete pairs are added by multiplying polynomials. Proofs: docs/notes/certificates.md.
 """
 
+import hashlib
 import json
 import re
 import sys
@@ -20,7 +21,9 @@ try:
     from flint import arb, arb_poly, ctx, fmpq
 except ImportError:
     raise SystemExit("privsample verify: error: python-flint is not installed: pip install python-flint") from None
-FORMAT, MOST_BYTES, MOST_NODES, MOST_ENTRIES = "privsample certificate 1", 1 << 23, 1 << 19, 1 << 16
+FORMER, FORMAT = "privsample certificate 1", "privsample certificate 2"  # the former one has no digest
+MOST_BYTES, MOST_NODES, MOST_ENTRIES = 1 << 23, 1 << 19, 1 << 16
+UNCHECKED = 'not checked: the text "about", which names the account, the neighbours and the assumptions'
 MOST_WORK, work = 1 << 25, [0]  # coefficients that one check may compute, and has; a ball counts as four
 PRECISIONS = (128, 256, 512, 1024, 2048)  # bits; each is tried if a smaller one decides nothing
 NUMBER = re.compile(r"\d{1,2000}(/0*[1-9]\d{0,2000}|(\.\d{1,400})?(e-?\d{1,3})?)", re.ASCII)
@@ -351,28 +354,10 @@ def read_pair(found, where):
     return partial(KINDS[name], **{key: value for key, value in values.items() if key != "kind"})
 
 
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        gaussian,
-        laplace,
-        randomized_response,
-        finite,
-        discrete_laplace,
-        discrete_gaussian,
-        beta,
-        gamma_shape,
-        gamma_rate,
-        bounded_range,
-        poisson_sample,
-        replaced_record,
-        mixture,
-        maximum,
-        reverse,
-        group,
-        renyi,
-    )
-}
+NOISE = gaussian, laplace, discrete_gaussian, discrete_laplace
+OTHERS = randomized_response, finite, beta, gamma_shape, gamma_rate, bounded_range
+BUILT = poisson_sample, replaced_record, mixture, maximum, reverse, group, renyi  # from other pairs or bounds
+KINDS = {kind.__name__: kind for kind in NOISE + OTHERS + BUILT}
 exact, whole = partial(number, Fraction), number(int, lambda x: 0 < x <= 10**12, "whole, from 1 to 10^12")
 positive, share = exact(lambda x: x > 0, "text > 0"), exact(lambda x: 0 < x <= 1, 'text in (0, 1], such as "3/4"')
 unit, inexact = exact(lambda x: 0 <= x <= 1, 'text in [0, 1], such as "1e-6"'), partial(whole, where="a JSON number")
@@ -386,7 +371,7 @@ READERS = {
     "pair": read_pair,
     "pairs": several(read_pair),
     **dict.fromkeys(("rates", "weights"), several(share)),
-    **dict.fromkeys(("format", "about", "kind"), lambda x, _: x),
+    **dict.fromkeys(("format", "about", "digest", "kind"), lambda x, _: x),
     "rate": share,
     **dict.fromkeys(("ratio", "order"), exact(lambda x: x > 1, "text > 1")),
     **dict.fromkeys(("epsilon", "rho"), exact(lambda x: 0 <= x <= 10**9, "text from 0 to 10^9")),
@@ -402,14 +387,23 @@ def unique(given):
     return require(len(dict(given)) == len(given), "a field is given twice") or dict(given)
 
 
+def digest(document):
+    """SHA-256 of a certificate without its digest, with sorted fields; it finds accidental changes, not forgery."""
+    text = json.dumps({name: document[name] for name in document if name != "digest"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def read(text):
     """The parts of a certificate. Raises Refused."""
     try:
         document = json.loads(text, object_pairs_hook=unique, parse_float=inexact, parse_constant=inexact)
-        found = fields("format", "about", "claims", "cases")(document, "the certificate")
+        former = isinstance(document, dict) and document.get("format") == FORMER
+        names = ("format", "about", "claims", "cases") if former else ("format", "about", "claims", "cases", "digest")
+        found = fields(*names)(document, "the certificate")
     except (ValueError, RecursionError) as error:
         raise Refused(f"the file is not a complete certificate: {error!s:.100}") from None
-    require(found["format"] == FORMAT, f"the format must be {FORMAT!r}, got {found['format']!r:.60}")
+    require(found["format"] in (FORMER, FORMAT), f"the format must be {FORMAT!r}, got {found['format']!r:.60}")
+    require(former or found["digest"] == digest(document), "the certificate was altered: its digest is another one")
     return found
 
 
@@ -452,12 +446,12 @@ def above(value):
 
 
 def check(path):
-    """One sentence for each claim of a file, all of them proved. Raises Refused and OSError."""
+    """One sentence for each claim of a file, all of them proved, and what is not. Raises Refused and OSError."""
     with open(path, "rb") as file:  # noqa: PTH123
         content = file.read(MOST_BYTES + 1)
     limited(len(content), MOST_BYTES, "bytes")
     rows = [(up(e, 10), up(d, 10), up(above(v), 6)) for e, d, v in verify(content.decode(errors="replace"))]
-    return ["proved: epsilon = {}, delta = {} (the pairs have at most {})".format(*row) for row in rows]
+    return [*("proved: epsilon = {}, delta = {} (the pairs have at most {})".format(*row) for row in rows), UNCHECKED]
 
 
 def main(words):

@@ -20,7 +20,6 @@ from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Clai
 from privsample.accounting.loss.pair import LossPair
 from privsample.errors import NotCertified
 
-FORMAT = "privsample certificate 1"
 Claim = tuple[str, str]  # epsilon and delta, exact rationals as text
 
 _FINENESS = (2, 8, 32, 96)  # steps per standard deviation of one release, tried in this order
@@ -100,10 +99,11 @@ def _text(case: CertifiedCase) -> str:
 
 def document(claims: tuple[Claim, ...], cases: list[dict[str, Any]], about: dict[str, Any]) -> str:
     """A certificate as text."""
+    from privsample import verify
+
     listed = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in claims]
-    return json.dumps(
-        {"format": FORMAT, "about": about, "claims": listed, "cases": cases}, indent=1, ensure_ascii=False
-    )
+    found = {"format": verify.FORMAT, "about": about, "claims": listed, "cases": cases}
+    return json.dumps(found | {"digest": verify.digest(found)}, indent=1, ensure_ascii=False)
 
 
 def proved_case(case: CertifiedCase, claims: tuple[Claim, ...]) -> dict[str, Any]:
