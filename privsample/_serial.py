@@ -4,6 +4,8 @@ A value is `{"type": [package, name, version], field: ...}`. Before format 2 it 
 is read as version 1 of one of privsample's own classes.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -140,3 +142,36 @@ def _parts(tag: Any) -> tuple[str, str, int]:
         case [str(package), str(name), int(version)] if version >= 1 and not isinstance(version, bool):
             return package, name, version
     raise NotRegistered(f"the document names {tag!r}, which is not a class of this version of privsample")
+
+
+def parse_json(text: str) -> Any:
+    """JSON text as plain data.
+
+    Raises ValueError if the text is not JSON, or if an object names a field twice, which other readers of the same file
+    could read differently; RecursionError if it is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object of the document names a field twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical form of a document: all its fields except "digest".
+
+    The canonical form is ASCII JSON with sorted fields and without spaces, in which each double is its shortest
+    decimal. It detects accidental changes; whoever changes a document on purpose can compute a new digest.
+
+    Raises ValueError for numbers that are not finite, which JSON text such as 1e999 can hold.
+    """
+    content = {name: item for name, item in document.items() if name != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

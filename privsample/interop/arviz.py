@@ -13,6 +13,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._optional import MissingPackage, is_installed, require
+from privsample.interop.netcdf_limits import check_limits
 
 SAMPLE_DIMS = ("chain", "draw")
 _OVERHEAD = 1 << 20  # bytes of a file besides its numbers
@@ -133,60 +135,87 @@ def _check_space(temporary: Path, size: int) -> None:
     temporary.unlink()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGroup:
+    """A group of a netCDF file: arrays, those of draws with one axis of draws; labels of other axes; attributes."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    labels: Mapping[str, Sequence[Any]]
+    attributes: Mapping[str, str]
+
+
 def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return the draws by name, shape (chains * draws, ...), and the text attributes of a file of either generation.
 
     All numbers are restored exactly. Raises ImportError without a netCDF library, OSError if the file cannot be opened,
-    and ValueError if it is damaged or was not written by `write_netcdf`.
+    and ValueError if it is damaged, was not written by `write_netcdf`, or would need much more memory than its size.
     """
+    found = read_posterior(path)
+    return dict(found.arrays), dict(found.attributes)
+
+
+def read_posterior(path: str | os.PathLike[str]) -> StoredGroup:
+    """Return the draws of a file with the labels of their axes and its attributes. Raises as `read_netcdf` does."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     engine, source = netcdf_engine(), Path(path)
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
             raise _read_error(source, "it has no netCDF4 (HDF5) signature")
-    try:
-        if engine == "h5netcdf":  # h5netcdf also prints a traceback when a file that it failed to open is collected
-            with import_module("h5py").File(source, "r") as probe:
-                dict(probe.items())
-        posterior = _load_group(source, "posterior", engine)
-    except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
-        raise _read_error(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
-    draws = {}
+    posterior = _load_group(source, "posterior", engine)
+    if posterior is None:
+        raise _read_error(source, "it has no group 'posterior'")
     for name, variable in posterior.data_vars.items():
         if not set(SAMPLE_DIMS) <= set(variable.dims) or variable.dtype.kind not in "biuf":
             raise _read_error(source, f"its variable {name!r} is not an array of numbers over {SAMPLE_DIMS}")
-        values = variable.transpose(*SAMPLE_DIMS, ...).values
-        draws[str(name)] = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
-    if not draws:
+    if not posterior.data_vars:
         raise _read_error(source, "its group 'posterior' is empty")
-    return draws, {k: v for k, v in posterior.attrs.items() if isinstance(v, str) and k not in RESERVED}
+    return _stored(posterior)
 
 
 def read_group(path: str | os.PathLike[str], group: str) -> dict[str, NDArray[Any]]:
-    """Return the variables of another group of a file that `read_netcdf` reads; those over draws as draws by name.
+    """Return the variables of another group of a file that `read_posterior` reads; those over draws as draws by name.
 
-    Raises ValueError if the group is missing or damaged.
+    Raises ValueError if the group is damaged; a missing one has no variables.
     """
-    source = Path(path)
-    try:
-        found = _load_group(source, group, netcdf_engine())
-    except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
-        raise _read_error(source, f"reading {group!r} stopped with {type(error).__name__}, {error!s:.200}") from None
+    found = _load_group(Path(path), group, netcdf_engine())
+    return {} if found is None else dict(_stored(found).arrays)
+
+
+def _stored(dataset: Any) -> StoredGroup:
+    """The content of an xarray.Dataset."""
     arrays = {}
-    for name, variable in found.data_vars.items():
+    for name, variable in dataset.data_vars.items():
         values = variable.values
         if set(SAMPLE_DIMS) <= set(variable.dims):
             values = variable.transpose(*SAMPLE_DIMS, ...).values
             values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
         arrays[str(name)] = values
-    return arrays
+    labels = {str(name): one.values.tolist() for name, one in dataset.coords.items() if name not in SAMPLE_DIMS}
+    attributes = {k: v for k, v in dataset.attrs.items() if isinstance(v, str) and k not in RESERVED}
+    return StoredGroup(arrays=arrays, labels=labels, attributes=attributes)
 
 
 def _load_group(source: Path, group: str, engine: str) -> Any:
-    """Load a group of a netCDF file as an xarray.Dataset, with the numbers as they are stored."""
-    load = import_module("xarray").load_dataset
-    return load(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False)
+    """Load a group of a file as an xarray.Dataset with the numbers as they are stored; None without such a group."""
+    try:
+        # h5netcdf also prints a traceback when a file that it failed to open is collected: the check opens it first.
+        if not check_limits(source, group, engine):
+            return None
+        load = import_module("xarray").load_dataset
+        return load(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False)
+    except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
+        reason = f"reading its group {group!r} stopped with {type(error).__name__}, {error!s:.200}"
+        raise _read_error(source, reason) from None
+
+
+def check_labels(path: str | os.PathLike[str], stored: StoredGroup, coords: Mapping[str, Sequence[str]]) -> None:
+    """Raise ValueError if an axis of the draws has other labels than those in `coords`, or than the positions."""
+    for axis, labels in stored.labels.items():
+        if list(labels) not in (list(coords.get(axis, ())), list(range(len(labels)))):
+            raise ValueError(
+                f"{Path(path).name} was altered: the labels of its axis {axis!r} are not those of its draws"
+            )
 
 
 def summary(tree: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, mapping, probability
+from privsample._checks import FloatArray, flag, mapping, probability
+from privsample._serial import decode, document_digest, parse_json
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, checked_account
@@ -21,9 +22,13 @@ from privsample.interop import arviz
 from privsample.mechanisms.files import (
     DRAWS_ATTRIBUTE,
     RELEASE_ATTRIBUTE,
+    as_saved,
+    check_digest,
+    check_format,
     described,
     digest,
-    parts,
+    forms,
+    read_tables,
     tables,
     writable,
     write_whole,
@@ -49,6 +54,11 @@ if TYPE_CHECKING:
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
 _STATEMENT = "privsample_statement"
+_WHOLE = 3  # the first format whose digest covers the whole document
+_PARTLY = (
+    "The release was read from a file of an earlier format, whose digest covered the released numbers only: it could "
+    "not be checked that the parameters of the mechanism, delta and the names of coordinates are those that were saved."
+)
 
 
 @frozen_value
@@ -71,6 +81,9 @@ class Release(NamedDraws):
     coords : mapping of str to sequence of str, optional
         Public names of coordinates by axis, such as `{"category": ("no", "yes")}`: the names that a model declares, and
         the names of the data's columns. Plots, tables, files and ArviZ objects show them.
+    partly_digested : bool, default False
+        Whether the release comes from a file of format 1 or 2, whose digest covered the draws only. `statement` says so
+        then, and so do files to which the release is saved again.
 
     Raises
     ------
@@ -94,6 +107,7 @@ class Release(NamedDraws):
     account: Accountant
     delta: float = _DELTA
     coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    partly_digested: bool = False
 
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
@@ -116,6 +130,7 @@ class Release(NamedDraws):
             raise ValueError("the account must be the mechanism's own, with all of its assumptions")
         coords = checked_coords(coords=self.coords)
         set_fields(self, draws=arrays, delta=probability(delta=self.delta), coords=coords)
+        set_fields(self, partly_digested=flag(partly_digested=self.partly_digested))
 
     @property
     def noise(self) -> Noise | None:
@@ -177,13 +192,14 @@ class Release(NamedDraws):
         Returns
         -------
         str
-            The statement, with every assumption of the account, the groups of a release for groups, and the grid of
-            exact draws.
+            The statement, with every assumption of the account, the groups of a release for groups, the grid of exact
+            draws, and what the digest of a file of an earlier format did not cover.
         """
         statement = privacy_statement(self.account, self.delta if delta is None else delta)
-        statement = " ".join(filter(None, [statement, getattr(self.mechanism, "_scope", "")]))
         rounding = getattr(self.mechanism, "_grid_text", "")
-        return f"{statement} The numbers were drawn exactly and rounded: {rounding}." if rounding else statement
+        drawn = f"The numbers were drawn exactly and rounded: {rounding}." if rounding else ""
+        parts = [statement, getattr(self.mechanism, "_scope", ""), drawn, _PARTLY if self.partly_digested else ""]
+        return " ".join(filter(None, parts))
 
     def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
         """Equal-tailed intervals of the released draws, for mechanisms that draw from a posterior.
@@ -266,7 +282,7 @@ class Release(NamedDraws):
         TypeError
             If the mechanism contains a function, for example as a score.
         """
-        return json.dumps(self._description() | {"draws": tables(self.draws)}, allow_nan=False)
+        return json.dumps(self._canonical() | {"draws": tables(self.draws)}, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> "Release":
@@ -288,13 +304,7 @@ class Release(NamedDraws):
             If the text is truncated, altered, or of a newer format. NotRegistered, a class that is not known, is a
             ValueError.
         """
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            raise ValueError(
-                "this is not a complete release file: it is truncated or not JSON; write the release again"
-            ) from None
-        return _read(document, None)
+        return _read(_parsed(text))
 
     def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the release in its attributes.
@@ -332,9 +342,8 @@ class Release(NamedDraws):
     @property
     def _attributes(self) -> dict[str, str]:
         """The attributes of an ArviZ object: the release without its draws, or the statement of one with a function."""
-        types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
         try:
-            return {RELEASE_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+            return {RELEASE_ATTRIBUTE: json.dumps(self._canonical(), allow_nan=False)}
         except PrivateContent:
             raise
         except TypeError:
@@ -387,50 +396,102 @@ class Release(NamedDraws):
         """
         source = Path(path)
         if source.suffix != ".nc":
-            return Release.from_json(source.read_text(encoding="utf-8"))
-        draws, attributes = arviz.read_netcdf(source)
-        if RELEASE_ATTRIBUTE not in attributes:
-            hint = "; PosteriorDraws.load reads the draws in it" if DRAWS_ATTRIBUTE in attributes else ""
+            return _read(_parsed(source.read_bytes()))
+        stored = arviz.read_posterior(source)
+        if RELEASE_ATTRIBUTE not in stored.attributes:
+            hint = "; PosteriorDraws.load reads the draws in it" if DRAWS_ATTRIBUTE in stored.attributes else ""
             raise ValueError(f"{source.name} is a netCDF file without a privsample release in it{hint}")
-        document = json.loads(attributes[RELEASE_ATTRIBUTE])
-        return _read(document, _as_drawn(draws, document.get("dtypes", {})))
+        document = _parsed(stored.attributes[RELEASE_ATTRIBUTE])
+        release = _read(document, stored.arrays)
+        if not release.partly_digested:
+            arviz.check_labels(source, stored, release.coords)
+            _check_constants(source, document)
+        return release
 
-    @property
-    def _digest(self) -> str:
-        """The digest of the draws, and of the coordinates if they were drawn."""
-        drawn = getattr(self.mechanism, "_draws_coords", False)
-        return digest(self.draws, self.coords if drawn else {})
+    def _canonical(self) -> dict[str, Any]:
+        """The canonical document of the release and its digest: arrays by type, shape and SHA-256."""
+        found = self._description() | {"draws": forms(self.draws)}
+        return found | {"digest": document_digest(found)}
 
     def _description(self) -> dict[str, Any]:
+        """The release without its draws, as plain data."""
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
-        found = described(self.mechanism, self.account, self._digest, callers_generator=own)
+        found = described(self.mechanism, self.account, callers_generator=own)
         if self.grid is not None:
             found["grid"] = dict(self.grid)
         if self.coords:
             found["coords"] = {axis: list(names) for axis, names in self.coords.items()}
+        if self.partly_digested:
+            found["partly_digested"] = True
         return found if self.delta == _DELTA else found | {"delta": self.delta}
 
+    @property
+    def _former_digest(self) -> str:
+        """The digest of formats 1 and 2: that of the draws, and of the coordinates if they were drawn."""
+        drawn = getattr(self.mechanism, "_draws_coords", False)
+        return digest(self.draws, self.coords if drawn else {})
 
-def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
+
+def _parsed(text: str | bytes) -> Any:
+    """JSON text, or the bytes of a file, as plain data. Raises ValueError, and TypeError for anything else."""
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"text must be the content of a release file, got {type(text).__name__}")
     try:
-        own = parts(document, draws)  # checks the document
-        # Older files have neither of the two.
-        release = Release(**own, delta=document.get("delta", _DELTA), coords=document.get("coords", {}))
+        return parse_json(text if isinstance(text, str) else text.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"this is not a complete release file: it is truncated or not JSON ({error!s:.100}); copy the file or "
+            "write the release again"
+        ) from None
+
+
+def _read(document: Any, stored: Mapping[str, NDArray[Any]] | None = None) -> Release:
+    """The release of a document. stored: the arrays of a netCDF file; None if the document holds them."""
+    check_format(document)
+    try:
+        return _checked(document, stored)
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
+
+
+def _checked(document: Mapping[str, Any], stored: Mapping[str, NDArray[Any]] | None) -> Release:
+    """The release of a document whose digest has been checked."""
+    partly = document["format"] < _WHOLE
+    if stored is None:
+        draws = read_tables(document["draws"])
+    elif partly:
+        types = document.get("dtypes", {})  # without a record the draws stay as they are
+        draws = {name: array.astype(types.get(name, array.dtype)) for name, array in stored.items()}
+    else:
+        draws = as_saved(stored, document["draws"])
+    if not partly:
+        check_digest(document, {**document, "draws": forms(draws)})
+        partly = document.get("partly_digested", False)
+    release = Release(
+        mechanism=decode(document["mechanism"]),
+        draws=draws,
+        account=decode(document["account"]),
+        delta=document.get("delta", _DELTA),
+        coords=document.get("coords", {}),
+        partly_digested=partly,
+    )
     if "grid" in document and document["grid"] != release.grid:
         raise ValueError("the release file was altered: its grid is not that of its mechanism")
     expected = release.mechanism.accountant
     if document.get("callers_generator"):
         expected = expected.assuming(Assumption.RNG_FRESH)
-    if release.account != expected or release._digest != document.get("digest"):
+    known = document["format"] >= _WHOLE or release._former_digest == document.get("digest")
+    if release.account != expected or not known:
         raise ValueError("the release file was altered: its draws, mechanism and account do not belong together")
     return release
 
 
-def _as_drawn(draws: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> Mapping[str, NDArray[Any]]:
-    """Convert the draws of a netCDF file to their recorded types; without a record they stay as they are."""
-    return {name: array.astype(types.get(name, array.dtype)) for name, array in draws.items()}
+def _check_constants(source: Path, document: Mapping[str, Any]) -> None:
+    """Raise ValueError if a public number that a netCDF file shows beside the draws is not that of its document."""
+    recorded = {**document["mechanism"], **{f"{name}_grid": pitch for name, pitch in document.get("grid", {}).items()}}
+    for name, array in arviz.read_group(source, "constant_data").items():
+        if array.size != 1 or name not in recorded or array.item() != recorded[name]:
+            raise ValueError(f"{source.name} was altered: its constant {name!r} is not that of the release")
 
 
 def to_arviz(release: Release) -> Any:

@@ -128,6 +128,44 @@ def write_ledgers(folder):
     return found
 
 
+def write_draws(folder):
+    """Draws from posteriors of releases: independent ones, and two chains of a sampler with all of their groups."""
+    folder.mkdir()
+    model = ps.DirichletCategorical(alpha=(1, 2, 3), names=["low", "middle", "high"])
+    mechanism = ps.NoisyStatistics(model=model, n=6, scale=2.0)
+    statistics = ps.PrivateStatistics(release=mechanism.release([0, 1, 1, 2, 2, 2]))
+    chains = ps.PosteriorDraws(
+        draws={"theta": np.linspace(0, 1, 8, dtype=np.float32), "runs": np.arange(8, dtype=np.int8)},
+        account=statistics.account,
+        method="numbers that were made up",
+        chains=2,
+        sample_stats={"diverging": np.arange(8) % 2 == 1},
+        observed_data={"statistic": statistics.release["statistic"][0]},
+        constant_data={"n": 6},
+    )
+    found = {}
+    for name, draws in {
+        "independent": statistics.draw(8, plug_in=True, rng=np.random.default_rng(1)),
+        "chains": chains,
+    }.items():
+        draws.save(folder / f"{name}.nc")
+        numbers = {key: array.ravel().tolist() for key, array in draws.items()}
+        found[name] = {"numbers": numbers, "method": draws.method, "account": account_numbers(draws.account)}
+    return found
+
+
+def write_certificates(folder):
+    """Certificates of one pair and of a composition in closed form."""
+    folder.mkdir()
+    accounts = {"one": PURE, "composed": 2 * ps.GaussianAccountant(sensitivity=1, noise_std=3.0)}
+    found = {}
+    for name, account in accounts.items():
+        certificate = account.certificate(delta=1e-3)
+        certificate.save(folder / f"{name}.json")
+        found[name] = certificate.claims
+    return found
+
+
 def write(folder):
     """Write one folder."""
     folder.mkdir()
@@ -136,6 +174,8 @@ def write(folder):
         "releases": write_releases(folder / "releases"),
         "accounts": {name: account_numbers(x) for name, x in held.items() if isinstance(x, ps.Accountant)},
         "ledgers": write_ledgers(folder),
+        "draws": write_draws(folder / "draws"),
+        "certificates": write_certificates(folder / "certificates"),
     }
     for name, document in {"values": {n: encode(x) for n, x in held.items()}, "expected": expected}.items():
         (folder / f"{name}.json").write_text(json.dumps(document, allow_nan=False, indent=1) + "\n", encoding="utf-8")

@@ -1,18 +1,25 @@
 """A release survives JSON and netCDF exactly; damaged files and curator's notes are refused."""
 
 import copy
+import hashlib
 import json
 import pickle
 
 import numpy as np
 import pytest
 
+import privsample as ps
 from privsample import CuratorNotes, Release, to_arviz
 from privsample.errors import PrivateContent
+from privsample.interop.arviz import read_netcdf
+from privsample.mechanisms.files import forms
 from privsample.mechanisms.release import writable, write_whole
+from tests.mechanisms.documents import changed
 from tests.mechanisms.examples import MECHANISMS, data_for, each_mechanism
 
 COINS = MECHANISMS["dirichlet-posterior-3"]
+NAMED = ps.DirectPosterior(model=ps.DirichletCategorical((1, 1, 1), names=["a", "b", "c"]), n=4, draws=12)
+SUM = ps.LaplaceSum(bounds=(0, 1), scale=2)
 
 
 @pytest.fixture
@@ -95,12 +102,6 @@ def test_a_file_is_bytes_or_text_and_nothing_is_left_where_it_cannot_be_moved(tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
 
 
-def damaged(text, change):
-    document = json.loads(text)
-    change(document)
-    return json.dumps(document)
-
-
 @pytest.mark.parametrize("cut", [0, 1, 40, -1])
 def test_a_truncated_file_is_refused(release, cut):
     text = release.to_json()
@@ -108,16 +109,44 @@ def test_a_truncated_file_is_refused(release, cut):
         Release.from_json(text[:cut])
 
 
+ALTERED = [
+    lambda d: d["draws"]["theta"]["values"].__setitem__(0, 0.123),
+    lambda d: d["draws"].update(more=d["draws"]["theta"]),
+    lambda d: d["draws"].update(other=d["draws"].pop("theta")),
+    lambda d: d["draws"].clear(),
+    lambda d: d["draws"]["theta"].update(shape=[36, 1]),
+    lambda d: d["draws"]["theta"].update(dtype="<f4"),
+    lambda d: d["mechanism"]["model"].update(alpha=[2.0, 1.0, 1.0]),
+    lambda d: d["coords"].update(category=["c", "b", "a"]),
+    lambda d: d["coords"].update(other=d["coords"].pop("category")),
+    lambda d: d.pop("coords"),
+    lambda d: d.update(delta=0.5),
+    lambda d: d.update(privsample="0.0.1"),
+    lambda d: d.update(further=1),
+    lambda d: d.update(partly_digested=True),
+    lambda d: d.pop("digest"),
+    lambda d: d.update(digest=None),
+    lambda d: d.update(format=2),
+    lambda d: d.update(format=1),
+]
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_the_digest_covers_the_whole_document(change):
+    """Nothing but the digest finds these: each of them would be a release that can be read."""
+    release = NAMED.release([0, 1, 2, 1])
+    with pytest.raises(ValueError, match=r"does not match its digest|do not belong together"):
+        Release.from_json(changed(release.to_json(), change))
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d: d["draws"]["theta"]["values"].__setitem__(0, 0.123),
-        lambda d: d["draws"]["theta"].update(shape=[9, 1]),
-        lambda d: d["draws"]["theta"].update(dtype="<f4"),
         lambda d: d["draws"]["theta"].update(dtype="nonsense"),
+        lambda d: d["draws"]["theta"].update(dtype="S1000000000"),
+        lambda d: d["draws"]["theta"].update(dtype="(20000,25000)f8"),
+        lambda d: d["draws"]["theta"].update(more=1),
         lambda d: d["draws"]["theta"].pop("values"),
-        lambda d: d["draws"].update(more=d["draws"]["theta"]),
-        lambda d: d["draws"].clear(),
         lambda d: d.update(draws=3),
         lambda d: d["mechanism"].update(data_weight=0.25),
         lambda d: d["mechanism"].update(n=13),
@@ -132,15 +161,65 @@ def test_a_truncated_file_is_refused(release, cut):
         lambda d: d.update(account=d["mechanism"]),
         lambda d: d["account"]["assumptions"].update(items=[]),
         lambda d: d.update(callers_generator=False),
-        lambda d: d.pop("digest"),
-        lambda d: d.update(format=3),
+        lambda d: d.update(partly_digested=1),
+        lambda d: d.update(delta=float("1e999")),
+        lambda d: d.update(format=4),
+        lambda d: d.update(format=True),
+        lambda d: d.update(format=3.0),
         lambda d: d.update(format=None),
         lambda d: d.pop("format"),
     ],
 )
-def test_an_altered_or_newer_file_is_refused(release, change):
-    with pytest.raises(ValueError, match=r"altered|lacks|format|names|describe|not a privsample|real numbers|must"):
-        Release.from_json(damaged(release.to_json(), change))
+def test_an_altered_or_newer_file_is_refused_whatever_its_digest(release, change):
+    words = r"altered|lacks|format|names|describe|not a privsample|numbers|must|not complete|not a complete"
+    for new in (False, True):
+        with pytest.raises(ValueError, match=words):
+            Release.from_json(changed(release.to_json(), change, new_digest=new))
+
+
+def test_other_forms_of_the_same_document_load(release):
+    """Spaces, the order of fields, and other spellings of one number or text do not change what the digest covers."""
+    document = json.loads(release.to_json())
+    text = json.dumps(dict(reversed(document.items())), indent=2)
+    assert Release.from_json(text.replace('"data_weight": 0.5', '"data_\\u0077eight": 5.00e-1')) == release
+
+
+def test_a_field_that_is_given_twice_is_refused(release):
+    text = release.to_json()
+    with pytest.raises(ValueError, match="names a field twice"):
+        Release.from_json(text[:-1] + ', "delta": 0.5, "delta": 1e-06}')
+    with pytest.raises(ValueError, match="names a field twice"):
+        Release.from_json(text.replace('"dtype"', '"values": [0.5], "dtype"'))
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "Infinity", "1" * 5000])
+def test_numbers_beyond_doubles_are_refused(release, number):
+    with pytest.raises(ValueError, match=r"not a complete release|Out of range float"):
+        Release.from_json(release.to_json()[:-1] + f', "delta": {number}}}')
+
+
+def test_both_kinds_of_files_have_one_digest_which_the_guide_defines(release, tmp_path):
+    pytest.importorskip("h5netcdf")
+    release.save(tmp_path / "release.nc")
+    _, attributes = read_netcdf(tmp_path / "release.nc")
+    stored, document = json.loads(attributes["privsample_release"]), json.loads(release.to_json())
+    assert stored["digest"] == document["digest"]
+    theta = document["draws"]["theta"]
+    numbers = np.array(theta.pop("values"), dtype="<f8").tobytes()
+    document["draws"]["theta"] = theta | {"sha256": hashlib.sha256(numbers).hexdigest()}
+    assert document == stored
+    del document["digest"]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    assert hashlib.sha256(text.encode("ascii")).hexdigest() == stored["digest"]
+
+
+def test_byte_order_is_kept_and_digests_do_not_depend_on_it():
+    big, native = (
+        Release(mechanism=SUM, draws={"sum": np.array([1.5], dtype=kind)}, account=SUM.accountant)
+        for kind in (">f8", "<f8")
+    )
+    assert Release.from_json(big.to_json()) == big != native
+    assert forms(big.draws)["sum"]["sha256"] == forms(native.draws)["sum"]["sha256"]
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", '"x"', "{}"])

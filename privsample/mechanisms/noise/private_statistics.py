@@ -142,7 +142,7 @@ class PrivateStatistics:
         drawn_by_caller = Assumption.RNG_FRESH in self.account.assumptions
         account = own.accountant.assuming(Assumption.RNG_FRESH) if drawn_by_caller else own.accountant
         draws = {name: array[:, place] for name, array in self.release.draws.items()}
-        release = Release(mechanism=own, draws=draws, account=account, delta=self.release.delta, coords=named)
+        release = replace(self.release, mechanism=own, draws=draws, account=account, coords=named)
         return PrivateStatistics(release=release)
 
     @property

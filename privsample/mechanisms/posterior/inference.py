@@ -12,12 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, inner_probability, mapping, positive_integer
+from privsample._serial import document_digest, parse_json, storable
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
-from privsample.mechanisms.files import DRAWS_ATTRIBUTE, RELEASE_ATTRIBUTE, digest, writable
+from privsample.mechanisms.files import (
+    DRAWS_ATTRIBUTE,
+    FORMAT,
+    RELEASE_ATTRIBUTE,
+    as_saved,
+    check_digest,
+    check_format,
+    digest,
+    forms,
+    library_version,
+    writable,
+)
 from privsample.mechanisms.intervals import (
     Names,
     axis_names,
@@ -39,11 +51,6 @@ if TYPE_CHECKING:
 
 
 _GROUPS = ("sample_stats", "observed_data", "constant_data")
-
-
-def _as_saved(arrays: Mapping[str, NDArray[Any]], forms: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """The arrays with the types and shapes that they had before they were saved, in the recorded order."""
-    return {name: arrays[name].astype(kind).reshape(shape) for name, (kind, shape) in forms.items()}
 
 
 @frozen_value
@@ -221,11 +228,11 @@ class PosteriorDraws(NamedDraws):
         ValueError
             If `chains` does not divide the number of draws.
         """
-        account = json.dumps(self.account.to_dict(), allow_nan=False)
+        document = self._document()
         attributes = {
-            "privsample_account": account,
-            "privsample_method": self.method,
-            DRAWS_ATTRIBUTE: self._document(),
+            "privsample_account": json.dumps(document.pop("account"), allow_nan=False),
+            "privsample_method": document.pop("method"),
+            DRAWS_ATTRIBUTE: json.dumps(document, allow_nan=False),
         }
         count = min((len(array) for array in self.draws.values()), default=1)
         split = self.chains
@@ -280,34 +287,65 @@ class PosteriorDraws(NamedDraws):
             If no netCDF library is installed.
         """
         source = Path(path)
-        draws, attributes = arviz.read_netcdf(source)
+        stored = arviz.read_posterior(source)
+        attributes = stored.attributes
         if DRAWS_ATTRIBUTE not in attributes:
             release = "; Release.load reads it" if RELEASE_ATTRIBUTE in attributes else ""
             raise ValueError(f"{source.name} holds no posterior draws of a version that can load them{release}")
         try:
-            document = json.loads(attributes[DRAWS_ATTRIBUTE])
-            forms = document["forms"]
-            groups = {name: arviz.read_group(source, name) if forms[name] else {} for name in _GROUPS}
-            found = cls(
-                draws=_as_saved(draws, forms["draws"]),
-                account=Accountant.from_dict(json.loads(attributes["privsample_account"])),
-                method=attributes["privsample_method"],
-                chains=document["chains"],
-                dims=document["dims"],
-                coords=document["coords"],
-                **{name: _as_saved(arrays, forms[name]) for name, arrays in groups.items()},
-            )
-            same = json.loads(found._document()) == document
+            return cls._read(source, stored)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             raise ValueError(
                 f"{source.name} was altered or damaged, copy the file again or save the draws again: {error}"
             ) from None
-        if not same:
-            raise ValueError(f"{source.name} was altered: it does not hold the draws that were saved; copy it again")
+
+    @classmethod
+    def _read(cls, source: Path, stored: arviz.StoredGroup) -> Self:
+        """The draws of a file whose group `posterior` has been read."""
+        document = parse_json(stored.attributes[DRAWS_ATTRIBUTE])
+        former = "format" not in document
+        if not former:
+            check_format(document)
+        recorded = _former_arrays(document) if former else document["arrays"]
+        groups = {"draws": as_saved(stored.arrays, recorded["draws"])}
+        for name in _GROUPS:
+            groups[name] = as_saved(arviz.read_group(source, name), recorded[name]) if recorded[name] else {}
+        account = parse_json(stored.attributes["privsample_account"])
+        method = stored.attributes["privsample_method"]
+        if not former:
+            arrays = {name: forms(each) for name, each in groups.items()}
+            check_digest(document, {**document, "account": account, "method": method, "arrays": arrays})
+        found = cls(
+            account=Accountant.from_dict(account),
+            method=method,
+            chains=document["chains"],
+            dims=document["dims"],
+            coords=document["coords"],
+            **groups,
+        )
+        if former and document["digest"] != found._former_digest():
+            raise ValueError("it does not hold the draws that were saved")
+        if not former:
+            arviz.check_labels(source, stored, found.coords)
         return found
 
-    def _document(self) -> str:
-        """What `load` needs besides the numbers, as JSON, with a digest of everything."""
+    def _document(self) -> dict[str, Any]:
+        """The canonical document of the draws with its digest; `load` reads everything besides the numbers from it."""
+        groups = {"draws": self.draws, **{name: getattr(self, name) for name in _GROUPS}}
+        found: dict[str, Any] = {
+            "format": FORMAT,
+            "privsample": library_version(),
+            "account": storable(self.account),
+            "method": self.method,
+            "chains": self.chains,
+            "dims": {name: list(axes) for name, axes in self.dims.items()},
+            "coords": {axis: list(names) for axis, names in self.coords.items()},
+            "arrays": {group: forms(arrays) for group, arrays in groups.items()},
+        }
+        return found | {"digest": document_digest(found)}
+
+    def _former_digest(self) -> str:
+        """The digest in files of versions whose documents had no format."""
         groups = {"draws": self.draws, **{name: getattr(self, name) for name in _GROUPS}}
         found: dict[str, Any] = {
             "chains": self.chains,
@@ -320,4 +358,12 @@ class PosteriorDraws(NamedDraws):
         }
         text = json.dumps([found, self.method, self.account.to_dict()], sort_keys=True, allow_nan=False)
         parts = [digest(arrays, {}) for arrays in groups.values()]
-        return json.dumps(found | {"digest": hashlib.sha256("".join([text, *parts]).encode()).hexdigest()})
+        return hashlib.sha256("".join([text, *parts]).encode()).hexdigest()
+
+
+def _former_arrays(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorded types and shapes in a document without a format, as in those of today."""
+    return {
+        group: {name: {"dtype": kind, "shape": shape} for name, (kind, shape) in forms.items()}
+        for group, forms in document["forms"].items()
+    }

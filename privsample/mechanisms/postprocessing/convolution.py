@@ -76,7 +76,7 @@ class PostProcessing(Wrapper):
         """
         source, account = generator(rng), account_of_step(self, self.base, release, rng)
         moved = draw_with_entropy_check(source, lambda: self._step(release.draws, source))
-        return Release(mechanism=self, draws=moved, account=account)
+        return Release(mechanism=self, draws=moved, account=account, partly_digested=release.partly_digested)
 
 
 def account_of_step(

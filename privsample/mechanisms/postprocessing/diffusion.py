@@ -181,7 +181,8 @@ class DiffusionMechanism(Mechanism):
         source, account = generator(rng), account_of_step(own.at(time), start, release, rng)
         gone = _time_between(start.time, time)
         moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
-        return Release(mechanism=own.at(time), draws={"statistic": moved}, account=account)
+        partly = release.partly_digested
+        return Release(mechanism=own.at(time), draws={"statistic": moved}, account=account, partly_digested=partly)
 
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """The state after a further `time`."""
@@ -597,5 +598,8 @@ class MultilevelRelease(Wrapper):
         levels = (self.base, *(self.base._in_floats().at(time) for time in self.times))
         for own, draw in zip(levels, release["statistic"], strict=True):
             account = own._account_with_rng if Assumption.RNG_FRESH in added else own._own_account
-            found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=account))
+            partly = release.partly_digested
+            found.append(
+                Release(mechanism=own, draws={"statistic": draw[None]}, account=account, partly_digested=partly)
+            )
         return tuple(found)

@@ -1,0 +1,127 @@
+"""Limits on what reading a netCDF4 (HDF5) file allocates, checked before any of its numbers are read.
+
+A small file can declare large content: chunks that were never written, data that a filter expands, and many references
+to one long text. It can also name other files, whose content would be read in its place.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+
+FLOOR, RATIO = 1 << 24, 100  # bytes that any file may allocate, and further ones for each byte of the file
+_NO_COMPRESSION = frozenset({2, 3})  # HDF5's filters shuffle and fletcher32, which keep the size
+_FEW = 64  # elements of an attribute; those of ArviZ and netCDF have one for each dimension
+
+
+def check_limits(source: Path, group: str, engine: str) -> bool:
+    """Raise ValueError if loading a group of a file could allocate more than `FLOOR` + `RATIO` bytes per byte of it.
+
+    Returns whether the file has the group.
+
+    Also refuses content that lies in other files, and data that were compressed more than once. Without h5py
+    the shapes of arrays are checked and nothing else, after the labels of the axes were read.
+
+    engine: "h5netcdf" if h5py is installed, otherwise "netcdf4".
+    """
+    allowed = FLOOR + RATIO * source.stat().st_size
+    budget = _Budget(allowed)
+    if engine == "netcdf4":
+        read = import_module("xarray").open_dataset
+        try:
+            with read(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False) as dataset:
+                budget.spend(int(dataset.nbytes))
+        except OSError:
+            return False
+        return True
+    h5py = import_module("h5py")
+    with h5py.File(source, "r") as file:
+        _check_attributes(file, budget)
+        file.visititems(lambda _, item: _check_attributes(item, budget))
+        if group not in file:
+            return False
+        held = _linked(h5py, file, group)
+        for name in held:
+            item = _linked(h5py, held, name)
+            if isinstance(item, h5py.Dataset):
+                _check_storage(h5py, item, budget)
+                for size in _sizes(item, allowed // source.stat().st_size):
+                    budget.spend(size)
+    return True
+
+
+class _Budget:
+    """Bytes that may be allocated."""
+
+    def __init__(self, allowed: int) -> None:
+        self._allowed = self._left = allowed
+
+    def spend(self, size: int) -> None:
+        """Count bytes. Raises ValueError if there are too many."""
+        self._left -= size
+        if self._left < 0:
+            raise ValueError(
+                f"its arrays or attributes need more than {self._allowed} bytes, too many for a file of its size"
+            )
+
+
+def _linked(h5py: Any, holder: Any, name: str) -> Any:
+    """A member of a group. Raises ValueError if it is in another file."""
+    if not isinstance(holder.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{name!r} is missing or a link, possibly to another file")
+    return holder[name]
+
+
+def _check_attributes(item: Any, budget: _Budget) -> None:
+    """Count the bytes of all attributes of a group or an array."""
+    for name in item.attrs:
+        identifier = item.attrs.get_id(name)
+        count = prod(identifier.shape)
+        budget.spend(identifier.get_storage_size())
+        if _is_variable_length(identifier.dtype):
+            if count > _FEW:
+                raise ValueError(f"its attribute {name!r} has {count} elements, and at most {_FEW} are allowed")
+            if count and identifier.get_storage_size():
+                budget.spend(sum(map(_length, _flat(item.attrs[name]))))
+
+
+def _check_storage(h5py: Any, item: Any, budget: _Budget) -> None:
+    """Count a chunk of an array. Raises ValueError if its data lie in other files or were compressed twice."""
+    plan = item.id.get_create_plist()
+    filters = [plan.get_filter(k)[0] for k in range(plan.get_nfilters())]
+    if plan.get_external_count() or plan.get_layout() == h5py.h5d.VIRTUAL:
+        raise ValueError(f"the numbers of {item.name!r} lie in another file")
+    if len([code for code in filters if code not in _NO_COMPRESSION]) > 1:
+        raise ValueError(f"the numbers of {item.name!r} were compressed more than once")
+    if item.chunks:
+        budget.spend(prod(item.chunks) * item.dtype.itemsize)
+
+
+def _sizes(item: Any, step: int) -> Iterator[int]:
+    """The bytes of an array, without reading it, except for texts: these are read `step` at a time."""
+    if item.shape is None:
+        return
+    yield prod(item.shape) * item.dtype.itemsize
+    if _is_variable_length(item.dtype):
+        row = prod(item.shape[1:])
+        if row > step:
+            raise ValueError(f"the texts {item.name!r} have {row} in a row, and at most {step} are allowed")
+        rows = step // row if row else 1
+        for start in range(0, item.shape[0], rows) if item.ndim else ():
+            yield sum(map(_length, _flat(item[start : start + rows])))
+        if not item.ndim:
+            yield _length(item[()])
+
+
+def _is_variable_length(kind: Any) -> bool:
+    return bool(kind.hasobject)
+
+
+def _flat(found: Any) -> Any:
+    return found.ravel() if hasattr(found, "ravel") else [found]
+
+
+def _length(element: Any) -> int:
+    """Bytes of a text or of an array of references."""
+    return int(getattr(element, "nbytes", 0)) or (len(element) if hasattr(element, "__len__") else 8)
