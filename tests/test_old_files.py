@@ -195,7 +195,8 @@ def test_a_ledger_opens_with_what_was_spent_and_goes_on(folder, tmp_path):
         path = tmp_path / f"{name}.ledger"
         shutil.copy(folder / path.name, path)
         path.chmod(0o644)
-        ledger = ps.Ledger(path)
+        # Files of versions before the binding to a place open anywhere; later ones, as copies, after `moved`.
+        ledger = ps.Ledger(path) if folder in FORMATS else ps.Ledger.moved(path)
         # The least zCDP of a loss is smaller than what was charged then, by at most a thousandth for these.
         assert recorded["spent"] * 0.999 <= ledger.spent() <= recorded["spent"] * (1 + 1e-9)
         assert ledger.remaining() == pytest.approx(recorded["remaining"], rel=1e-3)

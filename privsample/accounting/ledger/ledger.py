@@ -1,5 +1,6 @@
 """The ledger: a budget in a file, the entries charged to it, and draws that are charged before they are made."""
 
+import itertools
 import json
 import math
 import os
@@ -15,8 +16,9 @@ from privsample._checks import flag, listed, positive, positive_integer, probabi
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.export import document, write_new
 from privsample.accounting.ledger.filters import PrivacyCost
-from privsample.accounting.ledger.log import PLAIN_SCHEMA, SCHEMA, Log, Writer, check_chain
+from privsample.accounting.ledger.log import Event, Log, Writer, check_chain, check_head, head_number
 from privsample.accounting.ledger.odometer import odometer
+from privsample.accounting.ledger.place import check_place, place_of
 from privsample.accounting.ledger.plan import (
     Draws,
     R_co,
@@ -38,9 +40,10 @@ from privsample.accounting.ledger.state import (
     creation_event,
     draw_event,
     entry_event,
+    place_event,
     storable_item,
 )
-from privsample.accounting.targets import DP, GDP, Target, warn_of_large_delta
+from privsample.accounting.targets import DP, Target, warn_of_large_delta
 from privsample.errors import BudgetExceeded
 from privsample.plots.spending import plot_spending
 from privsample.relations import Relation
@@ -59,8 +62,10 @@ class Ledger:
 
     An expense is written and synced before anything is drawn, and refused if it would exceed the budget. The guarantee
     holds although every release may be chosen after seeing all earlier ones (privacy filters; docs/notes/ledger.md). If
-    a process is killed, its last expense may be wasted, but the budget is never exceeded and no entry is lost. Numbers
-    are nats in the measure of the budget: epsilon (at the delta or order of the budget) or rho.
+    a process is killed, its last expense may be wasted, but the budget is never exceeded and no entry is lost. The file
+    is bound to its place: a copied, moved or restored one opens only after `Ledger.moved`, and one with several hard
+    links does not open (docs/notes/ledger_file.md). Numbers are nats in the measure of the budget: epsilon (at the
+    delta or order of the budget) or rho.
 
     Parameters
     ----------
@@ -84,17 +89,21 @@ class Ledger:
         (epsilon, delta), and a `GDP` budget is spent by Gaussian releases. With "gaussian", an (epsilon, delta) budget
         becomes the largest mu that implies it. With an account, the budget becomes the number of such releases that
         would fit if they were fixed in advance, and any other release is charged by the number that dominates it.
+    at_least : str, optional
+        The `head` of the ledger at an earlier time, which was kept elsewhere: the file must contain all events up to
+        it. A copy that is older, or that went on without them, is refused.
     timeout : float, default 60.0
         Largest time, in seconds, to wait for other processes that write.
 
     Raises
     ------
     ValueError
-        If the file is damaged, of a newer format or not a ledger, or if its settings differ from the arguments.
+        If the file is damaged, of a newer format or not a ledger, if its settings differ from the arguments, if it is
+        not where it was last written, has several names or lacks events of `at_least`.
     TypeError
         If an argument has the wrong type.
     FileNotFoundError
-        If the file does not exist and `budget`, `relation` or `dataset` is missing.
+        If the file does not exist, and `budget`, `relation` or `dataset` is missing or `at_least` is given.
 
     Warns
     -----
@@ -132,32 +141,99 @@ class Ledger:
         approximate_share: float | None = None,
         weights: Mapping[float, float] | None = None,
         family: str | Accountant | None = None,
+        at_least: str | None = None,
         timeout: float = 60.0,
     ) -> None:
         """Open the file, or create it if it does not exist."""
+        _check_head_name(at_least)
         self._log = Log(path=_path(path).absolute(), timeout=positive(timeout=timeout))
         fixed = {"budget": budget, "relation": relation, "dataset": dataset}
         given: dict[str, Any] = fixed | {"approximate_share": approximate_share, "weights": weights, "family": family}
         given = {name: item for name, item in given.items() if item is not None}
         _check(given)
         if not self._log.path.exists():
-            missing = [name for name, item in fixed.items() if item is None]
-            if missing:
-                raise FileNotFoundError(
-                    f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well"
-                )
-            if isinstance(family, Accountant):
-                storable_item(family, 1, given["relation"])
-            settings = Settings(**_with_share(given))
-            schema = PLAIN_SCHEMA if family is None and not isinstance(budget, GDP) else SCHEMA
-            warn_of_large_delta(settings.budget, settings.relation, stacklevel=3)
-            with suppress(FileExistsError):  # another process created it first
-                self._log.create(creation_event(settings, _stamp()), schema)
+            self._create(path, given, at_least)
+        state = self._load(at_least)
+        check_place(self._log.path, state.place)
+        _agree(self._log.path, state.settings, given)
+
+    def _create(self, path: str | os.PathLike[str], given: dict[str, Any], at_least: str | None) -> None:
+        """Create the file, unless another process is faster. Raises FileNotFoundError if a setting is missing."""
+        if at_least is not None:
+            raise FileNotFoundError(
+                f"there is no ledger at {path}, and at_least says that there was one; put its newest copy back"
+            )
+        missing = [name for name in ("budget", "relation", "dataset") if name not in given]
+        if missing:
+            raise FileNotFoundError(f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well")
+        if isinstance(given.get("family"), Accountant):
+            storable_item(given["family"], 1, given["relation"])
+        settings = Settings(**_with_share(given))
+        warn_of_large_delta(settings.budget, settings.relation, stacklevel=4)
+        with suppress(FileExistsError):  # another process created it first
+            self._log.create(lambda place: [creation_event(settings, place, _stamp())])
+
+    def _load(self, at_least: str | None) -> LedgerState:
+        """Read all events of the file, wherever it is. Raises ValueError or OSError."""
         self._log.check()
         events = self._log.after(None)
         check_chain(self._log.path, None, events)
+        check_head(self._log.path, events, at_least)
         self._state = apply_events(self._log.path, None, events)
-        _agree(self._log.path, self._state.settings, given)
+        return self._state
+
+    @classmethod
+    def moved(cls, path: str | os.PathLike[str], *, at_least: str | None = None, timeout: float = 60.0) -> "Ledger":
+        """Open a ledger that was moved, copied or restored, and bind it to the place where it is now.
+
+        Call it once, if the file is the newest copy and no other copy will be used again. What an older copy lacks is
+        no longer charged: give `at_least` if you have kept a head. A file that was not moved is opened as it is.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        at_least : str, optional
+            As for `Ledger`.
+        timeout : float, default 60.0
+            As for `Ledger`.
+
+        Returns
+        -------
+        Ledger
+            The ledger. At the former place, copies open no longer.
+
+        Raises
+        ------
+        ValueError, TypeError, OSError
+            As for `Ledger`, and if the file cannot be written. Nothing is changed if an error is raised.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> import privsample as ps
+        >>> folder = TemporaryDirectory()
+        >>> ledger = ps.Ledger(
+        ...     f"{folder.name}/old.ledger", budget=ps.DP(1, 1e-6), relation=ps.AddRemove(), dataset="study"
+        ... )
+        >>> entry = ledger.spend(ps.PureAccountant(stated_epsilon=0.25))
+        >>> path = ledger.path.rename(f"{folder.name}/new.ledger")
+        >>> ps.Ledger.moved(path, at_least=ledger.head).spent()
+        0.25
+        >>> folder.cleanup()
+        """
+        _check_head_name(at_least)
+        ledger = object.__new__(cls)
+        ledger._log = Log(path=_path(path).absolute(), timeout=positive(timeout=timeout))
+        if not ledger._log.path.exists():
+            raise FileNotFoundError(f"there is no ledger at {path}")
+        ledger._load(at_least)
+        with ledger._log.writing() as writer:
+            state, here = ledger._read_on(writer), place_of(ledger.path)
+            added = [writer.add(state.last, place_event(here, _stamp()))] if state.place != here else []
+        check_place(ledger.path, here)
+        ledger._state = apply_events(ledger.path, state, added)
+        return ledger
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, budget={self.budget}, dataset={self.dataset!r})"
@@ -186,6 +262,14 @@ class Ledger:
     def family(self) -> str | Accountant | None:
         """The releases that fill the budget exactly: "gaussian", an account, or None for the general rule."""
         return self._state.settings.family
+
+    @property
+    def head(self) -> str:
+        """The number of the last event that this object has read or written, and a digest of all events up to it.
+
+        Keep it elsewhere, for example beside a release, and give it as `at_least` when the ledger is opened again.
+        """
+        return self._state.last.head
 
     @property
     def rule(self) -> str:
@@ -498,6 +582,55 @@ class Ledger:
         """
         return self._now().entries
 
+    def costs(self, last: int | None = None) -> tuple[float, ...]:
+        """What each entry added to the used part of the budget: to what `plot` shows.
+
+        Parameters
+        ----------
+        last : int, optional
+            Number of entries, >= 1, from the last one back; all by default. An entry of a ledger by the general rule
+            takes 0.01 s.
+
+        Returns
+        -------
+        tuple of float
+            The costs, oldest first: in the measure of the budget by the general rule, otherwise in squares of mu or in
+            copies of the family, which add up. +inf from the entry on that exceeds what any budget holds.
+        """
+        state = self._now()
+        count = len(state.totals) if last is None else min(positive_integer(last=last), len(state.totals))
+        start = len(state.totals) - count
+        before = state.totals[start - 1] if start else state.filter.zero
+        used = [state.filter.progress(total) for total in (before, *state.totals[start:])]
+        return tuple(max(more - less, 0.0) if more < math.inf else math.inf for less, more in itertools.pairwise(used))
+
+    def backup(self, path: str | os.PathLike[str]) -> str:
+        """Write all events to a new file, consistently although other processes write at the same time.
+
+        The copy opens only after `Ledger.moved`, so that it is not used beside the ledger by mistake.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The new file, which is never replaced.
+
+        Returns
+        -------
+        str
+            The head of the copy.
+
+        Raises
+        ------
+        FileExistsError, OSError, ValueError
+            If the file exists or cannot be written, or if the ledger is damaged. No file is left then.
+        """
+        copy = Log(path=_path(path).absolute(), timeout=self._log.timeout)
+        self._now()  # checks the place
+        events = self._log.after(None)
+        check_chain(self.path, None, events)
+        copy.create(lambda _: [event.document for event in events])
+        return events[-1].head
+
     def export(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Export all contents and totals of the ledger as lists, numbers and strings.
 
@@ -526,6 +659,12 @@ class Ledger:
         return self._caught_up(self._log)
 
     def _caught_up(self, log: Log | Writer) -> LedgerState:
+        """The state with the events that other processes have added. Raises ValueError if the file was moved."""
+        state = self._read_on(log)
+        check_place(self.path, state.place)
+        return state
+
+    def _read_on(self, log: Log | Writer) -> LedgerState:
         """The state with the events that other processes have added. Raises ValueError if the file was replaced."""
         state = self._state
         events = log.after(state.last)
@@ -558,11 +697,18 @@ class Ledger:
         return self._enter(event)
 
     def _enter(self, event: Callable[[LedgerState], str]) -> Entry:
-        """Write an event that the current state allows, and sync it."""
+        """Write an event that the current state allows, and sync it. Files of earlier versions are bound first.
+
+        Whatever was drawn after a write to a file that is no longer at its path would not be charged: the place is
+        compared after the write as well.
+        """
         with self._log.writing() as writer:
             state = self._caught_up(writer)
-            added = writer.add(state.last, event(state))
-        self._state = after = apply_events(self.path, state, [added])
+            here, added = place_of(self.path), list[Event]()
+            for document in ([] if state.place else [place_event(here, _stamp())]) + [event(state)]:
+                added.append(writer.add(added[-1] if added else state.last, document))
+        check_place(self.path, here)
+        self._state = after = apply_events(self.path, state, added)
         return after.entries[-1]
 
     def _mark_draw(self, number: int, position: int) -> None:
@@ -588,6 +734,12 @@ def _path(path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     return Path(path)
+
+
+def _check_head_name(at_least: str | None) -> None:
+    """Check that `at_least` can be a head. Raises TypeError or ValueError."""
+    if at_least is not None:
+        head_number(at_least)
 
 
 def _text(*, label: Any) -> None:

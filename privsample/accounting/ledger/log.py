@@ -2,23 +2,26 @@
 
 Several processes share one file: a rollback journal leaves no side files, `synchronous=EXTRA` makes commits survive a
 loss of power, and `BEGIN IMMEDIATE` lets a writer see all earlier events. Each event has a digest of itself and of all
-earlier ones, which detects accidental damage but not forgery.
+earlier ones, which detects accidental damage but not forgery. How the file is bound to its place is described in
+docs/notes/ledger_file.md.
 """
 
 import hashlib
 import os
+import re
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from privsample._value import frozen_value
+from privsample.accounting.ledger.journal import check_journal
+from privsample.accounting.ledger.place import Place, check_links, place_of_draft
 
 # "prSb"; all schemas have the same tables: 1 has older tags in its documents, 3 a rule that earlier versions do not
-# know
-APPLICATION, SCHEMA = 0x70725362, 3
-PLAIN_SCHEMA = 2  # written for ledgers without a family
+# know, 4 events that bind the file to its place, which earlier versions would not check
+APPLICATION, SCHEMA = 0x70725362, 4
 _TABLES = """
     PRAGMA application_id = {application};
     PRAGMA user_version = {schema};
@@ -28,6 +31,7 @@ _TABLES = """
 """
 _NOTHING_SPENT = "nothing was spent or drawn"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_HEAD = re.compile(r"([1-9][0-9]*):([0-9a-f]{16})")
 
 
 @frozen_value
@@ -42,6 +46,11 @@ class Event:
         """Return whether this event was written directly after `before` (None for the first event)."""
         return self == _next(before, self.document)
 
+    @property
+    def head(self) -> str:
+        """The number and the start of the digest, which name this event and all earlier ones."""
+        return f"{self.number}:{self.digest[:16]}"
+
 
 def _next(before: Event | None, document: str) -> Event:
     """The event with this document after `before`."""
@@ -55,10 +64,9 @@ def _next(before: Event | None, document: str) -> Event:
 
 @frozen_value
 class Writer:
-    """The log during an exclusive write, and the format number that it gives the file."""
+    """The log during an exclusive write."""
 
     connection: sqlite3.Connection
-    schema: int = PLAIN_SCHEMA
 
     def after(self, last: Event | None) -> list[Event]:
         """The event `last`, if given, and all later events."""
@@ -68,7 +76,7 @@ class Writer:
         """Write one event after `last`; it is committed when the write ends without an error."""
         # older versions refuse the file with a clear message
         ((found,),) = self.connection.execute("PRAGMA user_version")
-        self.connection.execute(f"PRAGMA user_version = {max(found, self.schema)}")
+        self.connection.execute(f"PRAGMA user_version = {max(found, SCHEMA)}")
         made = _next(last, document)
         row = (made.number, made.document, made.digest)
         self.connection.execute("INSERT INTO events (id, document, digest) VALUES (?, ?, ?)", row)
@@ -82,16 +90,21 @@ class Log:
     path: Path
     timeout: float
 
-    def create(self, document: str, schema: int = PLAIN_SCHEMA) -> None:
-        """Create the file with its first event, completely or not at all. Raises FileExistsError or OSError."""
+    def create(self, documents: Callable[[Place], Sequence[str]]) -> None:
+        """Create the file with its first events, completely or not at all. Raises FileExistsError or OSError.
+
+        `documents` returns them for the place that the file will have.
+        """
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
             with _translate_errors(self.path), closing(self._connect(draft, "rwc")) as connection:
-                tables = _TABLES.format(application=APPLICATION, schema=schema)
+                tables = _TABLES.format(application=APPLICATION, schema=SCHEMA)
                 connection.executescript(f"BEGIN IMMEDIATE; {tables}")
-                Writer(connection=connection, schema=schema).add(None, document)
+                writer, last = Writer(connection=connection), None
+                for document in documents(place_of_draft(draft, self.path)):
+                    last = writer.add(last, document)
                 connection.execute("COMMIT")
             os.link(draft, self.path)  # fails if the file exists
             _sync_folder(self.path.parent)
@@ -131,7 +144,9 @@ class Log:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file, check its format and close it afterwards."""
+        """Open the file, check its names, its journal and its format, and close it afterwards."""
+        check_links(self.path)
+        check_journal(self.path)
         with _translate_errors(self.path), closing(self._connect(self.path, "rw")) as connection:
             self._identify(connection)
             yield connection
@@ -175,7 +190,8 @@ def _foreign(path: Path) -> ValueError:
 def _damaged(path: Path, reason: str) -> ValueError:
     """The error for a damaged ledger."""
     return ValueError(
-        f"the ledger {path} is damaged ({reason}) and was not changed; restore a copy that contains all entries"
+        f"the ledger {path} is damaged ({reason}) and was not changed; restore a copy that contains all entries, or, "
+        f"if the file was copied or moved without its {path.name}-journal, put that beside it"
     )
 
 
@@ -204,6 +220,8 @@ def _python_error(path: Path, error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
         return TimeoutError(f"the ledger {path} is locked by another process; {_NOTHING_SPENT}; try again")
+    if getattr(error, "sqlite_errorcode", code) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return OSError(f"the ledger {path} was moved or replaced while it was written; {_NOTHING_SPENT}; try again")
     if code == sqlite3.SQLITE_READONLY:
         return PermissionError(f"the ledger {path} is read-only; {_NOTHING_SPENT}; make it and its folder writable")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -225,3 +243,30 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def check_head(path: Path, events: Sequence[Event], at_least: str | None) -> None:
+    """Check that the first events are those that `at_least` names. Raises ValueError."""
+    if at_least is None:
+        return
+    number = head_number(at_least)
+    if len(events) < number:
+        raise ValueError(
+            f"the ledger {path} is an older copy: it ends at event {len(events)}, and at_least names event {number}; "
+            "nothing was changed, spent or drawn; put the newest copy back"
+        )
+    if events[number - 1].head != at_least:
+        raise ValueError(
+            f"the ledger {path} has another history than at_least names: its event {number} differs, as in a copy that "
+            "was used beside the ledger; nothing was changed, spent or drawn; put the right copy back"
+        )
+
+
+def head_number(at_least: object) -> int:
+    """The number of the event that a head names. Raises TypeError or ValueError."""
+    if not isinstance(at_least, str):
+        raise TypeError(f"at_least must be a string such as Ledger.head, got {type(at_least).__name__}")
+    found = _HEAD.fullmatch(at_least)
+    if found is None:
+        raise ValueError(f"at_least must be a head, such as '7:0123456789abcdef', got {at_least!r}; see Ledger.head")
+    return int(found[1])

@@ -12,6 +12,7 @@ from privsample.accounting.base import Accountant, Composed, check_composable
 from privsample.accounting.ledger.copies import CopiesFilter
 from privsample.accounting.ledger.filters import CurveFilter, Filter, PrivacyCost
 from privsample.accounting.ledger.log import Event
+from privsample.accounting.ledger.place import Place
 from privsample.accounting.ledger.rules import filter_of
 from privsample.accounting.targets import Target
 from privsample.errors import RelationMismatch
@@ -96,7 +97,7 @@ class LedgerState:
     """The state of a ledger after some events.
 
     `filter` is that of the settings, except that the first plan may have changed how delta is split. `totals` are the
-    totals after each entry.
+    totals after each entry. `place` is where the file was last bound, or None in files of earlier versions.
     """
 
     settings: Settings
@@ -105,6 +106,7 @@ class LedgerState:
     total: PrivacyCost
     last: Event
     totals: tuple[PrivacyCost, ...] = ()
+    place: Place | None = None
 
     @property
     def reservable(self) -> float:
@@ -154,7 +156,7 @@ def _entered(
     return found, total + charge
 
 
-def creation_event(settings: Settings, stamp: Mapping[str, Any]) -> str:
+def creation_event(settings: Settings, place: Place, stamp: Mapping[str, Any]) -> str:
     """The first event, as JSON.
 
     It stores the orders and weights of the filter, so that another version's defaults cannot change them.
@@ -168,6 +170,7 @@ def creation_event(settings: Settings, stamp: Mapping[str, Any]) -> str:
         "dataset": settings.dataset,
         "approximate_share": settings.approximate_share,
         "weights": weights,
+        "place": _place_document(place),
     }
     if isinstance(made, CopiesFilter):
         document |= {"family": made.family.to_dict(), "copies": made.copies}
@@ -185,6 +188,26 @@ def entry_event(kind: str, items: Sequence[Item], label: str, delta: float | Non
 def draw_event(entry: int, item: int, stamp: Mapping[str, Any]) -> str:
     """The event of a draw from a plan, as JSON."""
     return _text({"event": "draw", "entry": entry, "item": item} | dict(stamp))
+
+
+def place_event(place: Place, stamp: Mapping[str, Any]) -> str:
+    """The event that binds the file to a place, as JSON."""
+    return _text({"event": "place", "place": _place_document(place)} | dict(stamp))
+
+
+def _place_document(place: Place) -> dict[str, Any]:
+    """The place as a dict. Numbers are strings: other programs read large ones as floats."""
+    return {"volume": place.volume, "folder": str(place.folder), "file": str(place.file), "name": place.name}
+
+
+def _place(document: dict[str, Any]) -> Place:
+    """The place from its dict."""
+    return Place(
+        volume=document["volume"],
+        folder=int(document["folder"]),
+        file=int(document["file"]),
+        name=document["name"],
+    )
 
 
 def _text(document: dict[str, Any]) -> str:
@@ -230,12 +253,15 @@ def apply_events(path: object, state: LedgerState | None, events: Sequence[Event
         if state is None:
             state, events = _created(json.loads(events[0].document), events[0]), events[1:]
         entries, found, total, last = list(state.entries), state.filter, state.total, state.last
-        totals = list(state.totals)
+        totals, place = list(state.totals), state.place
         accounts, charges = dict[str, Accountant](), dict[Accountant, PrivacyCost]()
         for last in events:
             at, document = last.number, json.loads(last.document)
             if document["event"] == "draw":
                 _count_draw(entries, document["entry"], document["item"])
+                continue
+            if document["event"] == "place":
+                place = _place(document["place"])
                 continue
             entry = _entry(document, len(entries) + 1, accounts, state.settings.relation)
             charge = _charge(found, total, entry.items, entry.delta, charges)
@@ -247,7 +273,9 @@ def apply_events(path: object, state: LedgerState | None, events: Sequence[Event
             f"event {at} of the ledger {path} cannot be read by this version of privsample ({error}); "
             "upgrade, or restore a copy that contains all entries"
         ) from None
-    return replace(state, entries=tuple(entries), filter=found, total=total, last=last, totals=tuple(totals))
+    return replace(
+        state, entries=tuple(entries), filter=found, total=total, last=last, totals=tuple(totals), place=place
+    )
 
 
 def _created(document: dict[str, Any], event: Event) -> LedgerState:
@@ -267,7 +295,8 @@ def _created(document: dict[str, Any], event: Event) -> LedgerState:
         copies=document.get("copies") if document["version"] == __version__ else None,  # formulas may have changed
     )
     made = settings.filter
-    return LedgerState(settings=settings, filter=made, entries=(), total=made.zero, last=event)
+    place = _place(document["place"]) if "place" in document else None  # none in files of earlier versions
+    return LedgerState(settings=settings, filter=made, entries=(), total=made.zero, last=event, place=place)
 
 
 def _entry(document: dict[str, Any], number: int, known: dict[str, Accountant], relation: Relation) -> Entry:

@@ -139,7 +139,7 @@ def test_events_that_this_version_does_not_understand_are_refused(change, path, 
 
 
 def test_a_first_event_of_another_kind_is_refused(path):
-    Log(path=path, timeout=1.0).create(draw_event(1, 0, {}))
+    Log(path=path, timeout=1.0).create(lambda place: [draw_event(1, 0, {})])
     refused_as_it_is(path, "event 1 of the ledger .* cannot be read.*the first event is 'draw'")
     assert Event(number=1, document="", digest="").follows(None) is False
 

@@ -25,7 +25,7 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample.accounting.ledger import Ledger
-from privsample.accounting.ledger.log import PLAIN_SCHEMA, SCHEMA
+from privsample.accounting.ledger.log import SCHEMA
 from privsample.accounting.ledger.odometer import odometer_rule
 from privsample.errors import BudgetExceeded, RelationMismatch
 from tests.accounting.ledger.shared import TOY, pure, unchanged
@@ -56,15 +56,15 @@ def test_a_ledger_comes_back_with_its_family(budget, family, path, made):
     assert again.remaining_releases(pure(0.05)) == ledger.remaining_releases(pure(0.05)) > 0
     assert again.export() == ledger.export()
     assert again.export()["rule"] == ledger.rule
-    assert schema(path) == SCHEMA  # versions that do not know the rule refuse the file
+    assert schema(path) == SCHEMA
     other = "gaussian" if family != "gaussian" else LAPLACE
     with pytest.raises(ValueError, match="was created with family"):
         Ledger(path, family=other)
 
 
-def test_a_ledger_without_a_family_keeps_the_format_of_earlier_versions(path, made):
+def test_earlier_versions_refuse_the_file_because_they_would_not_check_its_place(path, made):
     made().spend(pure(0.1))
-    assert schema(path) == PLAIN_SCHEMA
+    assert schema(path) == SCHEMA
     assert "family" not in made().export()
 
 
