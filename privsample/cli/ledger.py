@@ -26,7 +26,8 @@ from privsample.relations import AddRemove, Relation, ReplaceOne
 ABOUT = "keep a privacy budget: all releases from one data set, and the remaining budget"
 DESCRIPTION = """\
 Keep the privacy budget of one data set in a file. `init` creates the file, `show` prints the spent and the
-remaining budget, `spend` records a release that was made elsewhere, `export` prints everything as JSON.
+remaining budget, `spend` records a release that was made elsewhere, `export` prints everything as JSON,
+`backup` writes a copy, and `moved` opens a file that was moved or restored.
 `privsample release --ledger FILE` records the release before it is drawn and refuses a release that would
 exceed the budget. Several programs may use one file at the same time."""
 EXAMPLE = """\
@@ -45,11 +46,18 @@ Create a ledger with a budget. Without --family the ledger charges any releases 
 curves, which costs most where records are sampled at a low rate. Many equal releases cost less in a ledger
 with their account as its family; in Python, Ledger.reserve charges a fixed list by its composition."""
 _FILE = "the ledger's file"
+_MOVED = """\
+Open a ledger that was moved, copied or restored, and bind it to the place where it is now. Do this once, if the
+file is the newest copy and no other copy will be used again: entries that it lacks are no longer charged."""
+_BACKUP = """\
+Write all entries to a new file, also while other programs use the ledger. The copy opens after `privsample
+ledger moved`. Its head is printed: keep it elsewhere, for --at-least."""
+_COSTED = 200  # last entries of which `show` computes the cost, 0.01 s each
 _KINDS = 4  # kinds of releases of which the remaining number is shown
 
 
 def add(parser: Any) -> None:
-    """Add the four actions and their options."""
+    """Add the actions and their options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", parser_class=Parser)
     _add_init(actions.add_parser("init", help="create a ledger", description=_INIT))
     _add_show(actions.add_parser("show", help="print entries and totals", description="Print entries and totals."))
@@ -57,12 +65,16 @@ def add(parser: Any) -> None:
     _add_export(
         actions.add_parser("export", help="print all entries as JSON", description="Print all entries as JSON.")
     )
+    _add_moved(actions.add_parser("moved", help="open a ledger that was moved or restored", description=_MOVED))
+    _add_backup(actions.add_parser("backup", help="write a copy", description=_BACKUP))
 
 
 def run(args: Namespace) -> int:
     """Run the action."""
     if args.action is None:
-        raise UsageProblem("the action is missing: give init, show, spend or export (see privsample ledger --help)")
+        raise UsageProblem(
+            "the action is missing: give init, show, spend, export, moved or backup (see privsample ledger --help)"
+        )
     action: Callable[[Namespace], int] = args.act
     return action(args)
 
@@ -85,13 +97,25 @@ def _error_text(error: OSError) -> str:
     return str(error)
 
 
-def open_ledger(path: str) -> Ledger:
+def add_at_least(parser: Any) -> None:
+    """Add the option --at-least."""
+    parser.add_argument(
+        "--at-least",
+        metavar="HEAD",
+        help="refuse a ledger that lacks entries of this head, which `ledger show` printed earlier",
+    )
+
+
+def open_ledger(path: str, at_least: str | None = None, *, moved: bool = False) -> Ledger:
     """Open the ledger in this file. Raises: UsageProblem."""
     with build.usage_errors(), ledger_errors():
         try:
-            return Ledger(path)
+            return Ledger.moved(path, at_least=at_least) if moved else Ledger(path, at_least=at_least)
         except FileNotFoundError:
-            raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` creates one") from None
+            raise UsageProblem(
+                f"there is no ledger at {path}; "
+                + ("`privsample ledger init` creates one" if at_least is None else "put its newest copy back")
+            ) from None
 
 
 def _printable(label: str) -> str:
@@ -178,8 +202,38 @@ def _family(given: str | None) -> str | Accountant | None:
 
 def _add_show(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
+    add_at_least(parser)
     add_json(parser)
-    parser.set_defaults(act=lambda args: _print_ledger(args, open_ledger(args.ledger)))
+    parser.set_defaults(act=lambda args: _print_ledger(args, open_ledger(args.ledger, args.at_least)))
+
+
+def _add_moved(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help="the file where it is now")
+    add_at_least(parser)
+    add_json(parser)
+    parser.set_defaults(act=lambda args: _print_ledger(args, open_ledger(args.ledger, args.at_least, moved=True)))
+
+
+def _add_backup(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help=_FILE)
+    parser.add_argument("to", metavar="TO", help="the new file")
+    add_at_least(parser)
+    add_json(parser)
+    parser.set_defaults(act=_backup)
+
+
+def _backup(args: Namespace) -> int:
+    ledger = open_ledger(args.ledger, args.at_least)
+    with build.usage_errors(), ledger_errors():
+        try:
+            head = ledger.backup(args.to)
+        except FileExistsError:
+            raise UsageProblem(f"{args.to} exists, and a backup never replaces a file; choose another name") from None
+    if args.json:
+        print_json({"command": "ledger", "action": args.action, "file": args.to, "head": head})
+    else:
+        print(f"{args.to} holds all entries up to the head {head}; it opens after `privsample ledger moved {args.to}`")
+    return 0
 
 
 _SPEND = """\
@@ -204,13 +258,14 @@ def _add_spend(parser: Any) -> None:
         "--times", type=whole_number, default=1, metavar="K", help="number of such releases (default: 1)"
     )
     parser.add_argument("--label", default="", metavar="TEXT", help="description of the entry")
+    add_at_least(parser)
     add_json(parser)
     parser.set_defaults(act=_spend)
 
 
 def _spend(args: Namespace) -> int:
     check_tables(args)
-    ledger = open_ledger(args.ledger)
+    ledger = open_ledger(args.ledger, args.at_least)
     with build.usage_errors(), ledger_errors():
         ledger.spend(_account(args, ledger.relation), times=args.times, label=args.label)
     return _print_ledger(args, ledger)
@@ -262,11 +317,12 @@ def _read_account(path: Path) -> Accountant:
 def _add_export(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     parser.add_argument("--out", metavar="PATH", help="write to this new file (default: standard output)")
+    add_at_least(parser)
     parser.set_defaults(act=_export, json=True)
 
 
 def _export(args: Namespace) -> int:
-    ledger = open_ledger(args.ledger)
+    ledger = open_ledger(args.ledger, args.at_least)
     if args.out is None:
         print_json(ledger.export())
         return 0
@@ -290,8 +346,11 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     check_tables(args)
     with build.usage_errors(), ledger_errors():
         made = ledger.export()
+        costs = ledger.costs(last=_COSTED if args.action == "show" else 1)
+    about = {"command": "ledger", "action": args.action, "file": str(ledger.path), "head": ledger.head}
     if args.json:
-        print_json({"command": "ledger", "action": args.action, "file": str(ledger.path)} | made)
+        entries = [entry | {"cost": costs.get(entry["number"])} for entry in made["entries"]]
+        print_json(about | made | {"cost_measure": ledger.cost_measure, "entries": entries})
         return 0
     console = Console()
     facts = [
@@ -300,6 +359,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
         ("budget", ledger.budget.description),
         ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
+        ("head", ledger.head),
     ]
     if kinds := _kinds(ledger):
         facts.append(("fits still", "; ".join(f"{count} x {name}" for name, count in kinds)))
@@ -317,6 +377,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
             str(entry.number),
             entry.at[:10],
             entry.kind,
+            round_up(costs[entry.number]) if entry.number in costs else "",
             _printable(entry.label)[:40],
             ", ".join(f"{item.times} x {type(item.account).__name__}" for item in entry.items[:3])
             + (", ..." if len(entry.items) > 3 else ""),
@@ -325,5 +386,7 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
         for entry in ledger.history()
     ]
     if rows:
-        console.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
+        head = ("", "date", "kind", "cost", "label", "accounts", "not drawn yet")
+        console.table("Entries", head, rows, numbers=(0, 3, 6))
+        console.text(f"The cost is what an entry adds to the budget's use ({ledger.cost_measure}).")
     return 0

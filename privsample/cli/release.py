@@ -20,7 +20,7 @@ from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
 from privsample.cli.groups import Groups, add_groups, read_groups
-from privsample.cli.ledger import open_ledger, release_with_ledger
+from privsample.cli.ledger import add_at_least, open_ledger, release_with_ledger
 from privsample.cli.options import add_file, add_json, add_target
 from privsample.cli.output import Console, check_tables, print_json, progress
 from privsample.cli.query import Query, add_query, is_query
@@ -86,6 +86,7 @@ def add(parser: Any) -> None:
     parser.add_argument(
         "--ledger", metavar="FILE", help="ledger with the privacy budget; the release is recorded before it is drawn"
     )
+    add_at_least(parser)
     parser.add_argument(
         "--clip", action="store_true", help="apply the public rule to invalid records instead of refusing the file"
     )
@@ -101,7 +102,9 @@ def run(args: Namespace) -> int:
     if args.tally_out is not None:
         return _write_tally(args, fields, groups)
     out, report, render = _outputs(args)
-    ledger = None if args.ledger is None else open_ledger(args.ledger)
+    if args.at_least is not None and args.ledger is None:
+        raise UsageProblem("--at-least needs --ledger: it is the head of that ledger")
+    ledger = None if args.ledger is None else open_ledger(args.ledger, args.at_least)
     source: Any = Query(args, fields, groups) if by_engine else data.open_source(args, fields, args.file)
     _check_not_inputs((("--out", out), ("--report", report)), args)
     if args.public_data is not None:

@@ -103,7 +103,7 @@ def test_tables_are_plain_and_fit(run, made, width, monkeypatch):
     ran = run("ledger", "show", "toy.ledger")
     assert (ran.code, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= width
-    assert "not drawn" in ran.out
+    assert "drawn" in ran.out
     assert "..." in ran.out
 
 
@@ -147,10 +147,21 @@ def test_what_does_not_fit_is_refused(run, made):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["ledger"], "init, show, spend or export"),
+        (["ledger"], "init, show, spend, export, moved or backup"),
         (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` creates one"),
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
+        (["ledger", "moved", "missing"], "there is no ledger at missing"),
+        (["ledger", "backup", "missing", "b"], "there is no ledger at missing"),
+        (["ledger", "backup", "toy.ledger", "clean.csv"], "clean.csv exists, and a backup never replaces a file"),
+        (["ledger", "show", "missing", "--at-least", "7:0123456789abcdef"], "missing; put its newest copy back"),
+        (["ledger", "show", "toy.ledger", "--at-least", "7:0123456789abcdef"], "is an older copy: it ends at event 1"),
+        (["ledger", "spend", "toy.ledger", "--pure", 0.1, "--at-least", "1:0123456789abcdef"], "another history"),
+        (["ledger", "export", "toy.ledger", "--at-least", "7"], "at_least must be a head"),
+        (
+            ["release", "clean.csv", "--at-least", "7", "--out", "o.json", "--n", 500, *BETA, *LIMIT],
+            "--at-least needs --ledger",
+        ),
         (["ledger", "show", "."], "is a folder"),
         (["ledger", "show", "clean.csv"], "not a privsample ledger"),
         (["ledger", "burn", "x"], "invalid choice"),
@@ -250,3 +261,37 @@ def test_the_family_of_a_ledger(run):
         assert ran.code == 2
         assert reason in ran.err
     assert not Path("other").exists()
+
+
+def test_a_backup_and_a_moved_ledger(run, made):
+    made()
+    for number in (1, 2):
+        assert run("ledger", "spend", "toy.ledger", "--pure", 0.01 * number, "--label", f"count {number}").code == 0
+    head = Ledger("toy.ledger").head
+    assert head in run("ledger", "show", "toy.ledger").out
+    ran = run("ledger", "backup", "toy.ledger", "copy.ledger")
+    assert ran.code == 0
+    assert f"the head {head}; it opens after `privsample ledger moved copy.ledger`" in ran.out
+    assert run("ledger", "backup", "toy.ledger", "other.ledger", "--json").json["head"] == head
+    refused = run("ledger", "show", "copy.ledger")
+    assert refused.code == 2
+    assert "or `privsample ledger moved FILE`" in refused.err
+    moved = run("ledger", "moved", "copy.ledger", "--at-least", head)
+    assert moved.code == 0
+    assert "count 2" in moved.out
+    shown = run("ledger", "show", "copy.ledger", "--json").json
+    assert (shown["head"].partition(":")[0], shown["cost_measure"]) == ("4", "ε spent (nats)")
+    assert [entry["cost"] for entry in shown["entries"]] == pytest.approx([0.01, 0.02])
+    assert run("ledger", "moved", "copy.ledger", "--json").json["head"] == shown["head"]
+    Path("link.ledger").hardlink_to("copy.ledger")
+    assert "has 2 names (hard links)" in run("ledger", "show", "copy.ledger").err
+
+
+def test_the_cost_of_each_entry_is_shown_rounded_up(run, made):
+    made()
+    for cost in (0.01, 0.20001):
+        ran = run("ledger", "spend", "toy.ledger", "--pure", cost)
+    rows = [line.split() for line in ran.out.splitlines() if " spend " in line]
+    assert [row[3] for row in rows] == ["1", "0.2001"]  # of the new entry only
+    rows = [line.split() for line in run("ledger", "show", "toy.ledger").out.splitlines() if " spend " in line]
+    assert [row[3] for row in rows] == ["0.01", "0.2001"]

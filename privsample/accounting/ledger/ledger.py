@@ -582,7 +582,12 @@ class Ledger:
         """
         return self._now().entries
 
-    def costs(self, last: int | None = None) -> tuple[float, ...]:
+    @property
+    def cost_measure(self) -> str:
+        """The measure of `costs` with its unit, for example "ε spent (nats)" or "copies used"."""
+        return self._state.filter.measure
+
+    def costs(self, last: int | None = None) -> dict[int, float]:
         """What each entry added to the used part of the budget: to what `plot` shows.
 
         Parameters
@@ -593,16 +598,17 @@ class Ledger:
 
         Returns
         -------
-        tuple of float
-            The costs, oldest first: in the measure of the budget by the general rule, otherwise in squares of mu or in
-            copies of the family, which add up. +inf from the entry on that exceeds what any budget holds.
+        dict of int to float
+            Number of the entry -> its cost, oldest first, in `cost_measure`: in the measure of the budget by the
+            general rule, otherwise in squares of mu or in copies of the family.
         """
         state = self._now()
         count = len(state.totals) if last is None else min(positive_integer(last=last), len(state.totals))
         start = len(state.totals) - count
         before = state.totals[start - 1] if start else state.filter.zero
         used = [state.filter.progress(total) for total in (before, *state.totals[start:])]
-        return tuple(max(more - less, 0.0) if more < math.inf else math.inf for less, more in itertools.pairwise(used))
+        pairs = enumerate(itertools.pairwise(used), start + 1)
+        return {number: max(more - less, 0.0) if more < math.inf else math.inf for number, (less, more) in pairs}
 
     def backup(self, path: str | os.PathLike[str]) -> str:
         """Write all events to a new file, consistently although other processes write at the same time.

@@ -402,13 +402,15 @@ def test_a_ledger_that_should_exist_is_not_begun_anew(path):
 
 def test_costs_are_what_the_entries_added(one, made, tmp_path):
     one.spend(pure(0.02), times=3)
-    assert one.costs() == (pytest.approx(0.01), pytest.approx(0.06))
-    assert one.costs(1) == one.costs(last=9)[1:]
+    assert one.costs() == {1: pytest.approx(0.01), 2: pytest.approx(0.06)}
+    assert one.costs(1) == {2: one.costs(last=9)[2]}
+    assert one.cost_measure == "ε spent (nats)"
     copies = Ledger(tmp_path / "copies", budget=BUDGET, family=LAPLACE.accountant, **TOY)
     copies.spend(LAPLACE.accountant, times=2)
     copies.spend(LAPLACE.accountant)
-    assert copies.costs() == (2.0, 1.0)
-    assert copies.costs(1) == (1.0,)
+    assert copies.costs() == {1: 2.0, 2: 1.0}
+    assert copies.costs(1) == {2: 1.0}
+    assert copies.cost_measure == "copies used"
     with pytest.raises(ValueError, match="last"):
         one.costs(0)
 
