@@ -1,11 +1,11 @@
 """Everything that takes records can be sampled: what is drawn, what it costs, and what the audit says."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import privsample as ps
 from privsample.errors import RelationMismatch, SchemaError
@@ -42,6 +42,24 @@ BASES = {
         ps.MarkovKernel(base=ps.RandomizedResponse(log_odds=1, relation=ps.ReplaceOne(n=3)), matrix=np.eye(2)),
         COLUMN,
     ),
+    "network": (
+        ps.PrivateGibbsNetwork(categories=(2, 2), edges=((0, 1),), n=3, scale=2.0, sweeps=2),
+        np.column_stack([COLUMN, COLUMN[::-1]]),
+    ),
+    "counts": (
+        ps.ExponentialMechanism(
+            candidates=("no", "yes", "other"), utility=ps.CountUtility(), rate=0.5, relation=ps.ReplaceOne(n=3)
+        ),
+        ["yes", "no", "?", *["other"] * 6],
+    ),
+    "ratings": (
+        ps.PermuteAndFlip(candidates=(1, 2), utility=ps.SummedUtility(), rate=0.5, relation=ps.ReplaceOne(n=3)),
+        np.column_stack([COLUMN, ROWS]),
+    ),
+    "ranks": (
+        ps.ReportNoisyMax(candidates=(0, 1), utility=ps.QuantileUtility(), scale=2.0, relation=ps.ReplaceOne(n=3)),
+        COLUMN,
+    ),
     "descent": (
         ps.NoisyProjectedSGD(loss=ps.LogisticLoss(features=1, norm=1, radius=1), n=3, rate=0.5, noise_std=2),
         LABELLED,
@@ -49,6 +67,46 @@ BASES = {
 }
 SLOW = ("best of runs", "logistic")  # to audit
 each = pytest.mark.parametrize("name", BASES)
+
+
+@pytest.mark.parametrize("build", [ps.ExponentialMechanism, ps.PermuteAndFlip])
+@pytest.mark.parametrize("added", [False, True])
+def test_sampled_selections_cost_at_least_the_truth(build, added):
+    """All datasets of four records and three names, one of which is replaced or added, with the law of each sample."""
+    names, utility, rate = ("a", "b", "c"), ps.CountUtility(), 0.8
+    relation = ps.AddRemove() if added else ps.ReplaceOne(n=2)
+    base = build(candidates=names, utility=utility, rate=rate, relation=relation)
+    scheme = ps.PoissonSampling(rate=0.3) if added else ps.WithoutReplacement(n=4, m=2)
+    account = ps.Subsampled(base=base, scheme=scheme).accountant
+    epsilons = np.array([0.0, 0.05, 0.2, 0.5, 0.8])
+
+    def law(counts):
+        """The law of the choice from a sample of so many records of each name."""
+        found, total = np.zeros(3), 0.0
+        for part in itertools.product(*(range(count + 1) for count in counts)):
+            ways = np.prod([special.comb(count, kept) for count, kept in zip(counts, part, strict=True)])
+            chance = 0.3 ** sum(part) * 0.7 ** (sum(counts) - sum(part)) if added else float(sum(part) == 2)
+            found, total = found + ways * chance * base.probabilities(np.array(part, float)), total + ways * chance
+        return found / total
+
+    pairs = []
+    for counts in itertools.product(range(5), repeat=3):
+        if sum(counts) == 4:
+            for lost, gained in itertools.permutations(range(3), 2):
+                other = np.array(counts) - np.eye(3, dtype=int)[lost] + (0 if added else np.eye(3, dtype=int)[gained])
+                if other.min() >= 0:
+                    pairs += [(law(counts), law(tuple(other))), (law(tuple(other)), law(counts))]
+    truth = np.max([np.maximum(p - np.exp(epsilons)[:, None] * q, 0.0).sum(-1) for p, q in pairs], axis=0)
+    assert (truth <= account.delta(epsilons) * (1 + 1e-12)).all()
+    assert truth[0] > 0.4 * account.delta(0.0)  # counts of few records do not attain the worst tilt
+    wrong = ps.Subsampled(base=replace(base, rate=rate / 3), scheme=scheme).accountant  # a third of the rate
+    assert (truth > wrong.delta(epsilons)).any()
+
+
+def test_utilities_hold_no_records_to_sample():
+    base = ps.ExponentialMechanism(candidates=(1, 2), utility=ps.StatedUtility(sensitivity=1), rate=0.5)
+    with pytest.raises(TypeError, match="StatedUtility takes utilities, and no records that could be sampled"):
+        ps.Subsampled(base=base, scheme=ps.PoissonSampling(rate=0.1))
 
 
 @each

@@ -29,6 +29,11 @@ def codes_of_part(data: Any, categories: tuple[int, ...]) -> NDArray[np.int64]:
     return _codes(table(data, len(categories)), categories)
 
 
+def extreme_rows(categories: tuple[int, ...]) -> FloatArray:
+    """A record of zeros, and one of the last categories."""
+    return np.array([np.zeros(len(categories)), np.array(categories) - 1.0])
+
+
 def check_rows(count: int, n: int, named_by: str) -> None:
     """Check that the number of rows is the declared one. Raises SchemaError."""
     if count != n:

@@ -38,6 +38,7 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_codes,
     category_neighbours,
     category_problems,
+    extreme_rows,
     variable_names,
 )
 from privsample.mechanisms.posterior.table_noise import noise_grid, noisy_tables
@@ -387,7 +388,7 @@ class PrivateGibbsHMM(Mechanism):
 
     def extreme_records(self) -> FloatArray:
         """A record of zeros, and one of the last categories."""
-        return np.array([np.zeros(len(self.categories)), np.array(self.categories) - 1.0])
+        return extreme_rows(self.categories)
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and the log likelihood of the records under the last sweep.

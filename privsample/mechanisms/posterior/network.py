@@ -13,6 +13,7 @@ from privsample.accounting.posterior.gibbs import tables_account
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.models.network import CategoricalNetwork
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
+from privsample.distributions.record_format import RowFormat
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -25,6 +26,7 @@ from privsample.mechanisms.posterior.categorical_rows import (
     category_problems,
     check_rows,
     codes_of_part,
+    extreme_rows,
     variable_names,
 )
 from privsample.mechanisms.posterior.table_noise import noise_assumptions, noise_grid, noisy_tables
@@ -190,6 +192,15 @@ class PrivateGibbsNetwork(Mechanism):
     def quantity(self) -> str:
         """The label "conditional probability"."""
         return "conditional probability"
+
+    @property
+    def record_format(self) -> RowFormat:  # type: ignore[override]
+        """Rows of one code for each variable."""
+        return RowFormat(width=len(self.categories))
+
+    def extreme_records(self) -> FloatArray:
+        """A record of zeros, and one of the last categories."""
+        return extreme_rows(self.categories)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -30,6 +30,7 @@ from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.loss.bounded_range import MOST_DRAWS
 from privsample.accounting.selection.exponential import PermuteAndFlipAccountant
 from privsample.distributions.exact.exponential_weights import ExponentialWeights
+from privsample.distributions.record_format import RecordFormat
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
@@ -211,10 +212,15 @@ class CandidateSelection(Mechanism):
             facts={reason: count for reason, count in problems.items() if count},
         )
 
+    @property
+    def record_format(self) -> RecordFormat | None:  # type: ignore[override]
+        """The format of the records that rate the candidates; None if the utility is not computed from records."""
+        return self.utility.record_format(self.candidates)
+
     def for_size(self, size: int) -> "CandidateSelection":
-        """Under ReplaceOne, the same selection from `size` numbers; under AddRemove, the mechanism itself."""
-        if not all(isinstance(record, float) for record in self.utility.extreme_records(self.candidates) or [None]):
-            raise TypeError(f"{type(self.utility).__name__} does not take a column of numbers that could be sampled")
+        """Under ReplaceOne, the same selection from `size` records; under AddRemove, the mechanism itself."""
+        if self.record_format is None:
+            raise TypeError(f"{type(self.utility).__name__} takes utilities, and no records that could be sampled")
         if not isinstance(self.relation, ReplaceOne):
             return self
         return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
@@ -225,8 +231,10 @@ class CandidateSelection(Mechanism):
 
     def extreme_records(self) -> NDArray[Any]:
         """The records that move the utilities most."""
-        found = self.utility.extreme_records(self.candidates)
-        return super().extreme_records() if found is None else np.array(found)
+        found, read = self.utility.extreme_records(self.candidates), self.record_format
+        if found is None or read is None:
+            return super().extreme_records()
+        return read.read(self.utility.dataset(found, self.candidates))
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, "selected", outer)

@@ -13,6 +13,7 @@ from privsample._checks import FloatArray, flag, function, interval, number, pos
 from privsample._data import as_float, codes_of_names, readable_dtype
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption, drawing_assumptions
+from privsample.distributions.record_format import ColumnFormat, RecordFormat, RowFormat
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 from privsample.mechanisms.columns import read_column
@@ -164,6 +165,22 @@ class Utility(ABC):
         """
         del candidates
 
+    def record_format(self, candidates: Candidates) -> RecordFormat | None:
+        """How the data hold records, for selections from samples of them; None, the default, if they hold none.
+
+        Parameters
+        ----------
+        candidates : tuple of float or str
+            The candidates.
+
+        Returns
+        -------
+        RecordFormat or None
+            The format. `release` must take what its `to_data` returns.
+        """
+        del candidates
+        return None
+
     def extreme_records(self, candidates: Candidates) -> list[Any] | None:
         """Records that move the utilities most, for audits; None, the default, if none are known.
 
@@ -305,6 +322,10 @@ class SummedUtility(Utility):
         missing = np.isnan(ratings)
         outside = ~missing & ~((ratings >= self.bounds[0]) & (ratings <= self.bounds[1]))
         return {"missing": int(missing.sum()), "outside the bounds": int(outside.sum())}
+
+    def record_format(self, candidates: Candidates) -> RecordFormat:
+        """Rows of ratings, one for each candidate."""
+        return RowFormat(width=len(candidates))
 
     def extreme_records(self, candidates: Candidates) -> list[Any]:
         """Ratings that favour the first candidate, and ratings that favour the others."""
@@ -584,6 +605,11 @@ class QuantileUtility(Utility):
         del candidates
         return {"missing": int(np.isnan(read_column(data)).sum())}
 
+    def record_format(self, candidates: Candidates) -> RecordFormat:
+        """One column of numbers."""
+        del candidates
+        return ColumnFormat()
+
     def extreme_records(self, candidates: Candidates) -> list[Any]:
         """A record below all candidates, one above, and the candidates at the ends."""
         points = np.array(candidates, dtype=np.float64)
@@ -638,6 +664,10 @@ class CountUtility(Utility):
     def problems(self, data: Any, candidates: Candidates) -> dict[str, int]:
         """Count the records that equal no candidate."""
         return {"equal to no candidate": int((self._places(data, candidates) < 0).sum())}
+
+    def record_format(self, candidates: Candidates) -> RecordFormat:
+        """One column: numbers, or names of which each becomes its place among the candidates."""
+        return ColumnFormat(names=tuple(one for one in candidates if isinstance(one, str)))
 
     def extreme_records(self, candidates: Candidates) -> list[Any]:
         """Records that equal the first and the second candidate."""
