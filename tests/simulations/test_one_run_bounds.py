@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 from scipy import special, stats
+from scipy.optimize import linprog
 
 import privsample as ps
 from privsample.simulations.audit.one_run_bounds import (
+    binomial_bound,
     critical_count,
     largest_refuted,
     least_guesses,
@@ -26,9 +28,9 @@ from privsample.simulations.audit.one_run_claims import (
 )
 
 
-def by_recursion_alone(epsilon):
-    """A pure claim without the binomial bound."""
-    return OneRunClaim(pure_claim(epsilon).wrong_mass)
+def by_recursion_alone(epsilon, delta=0.0):
+    """A claim without the binomial bound."""
+    return OneRunClaim(approximate_claim(epsilon, delta).wrong_mass)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,8 @@ def test_least_parameters_that_are_not_refuted(canaries, right, guesses, epsilon
     assert lower_epsilon(right, guesses, canaries, 0.05, 0.0) == pytest.approx(binomial, abs=1.1e-8)
     verdict = ps.OneRunVerdict(claim=lambda e: 0.0, canaries=canaries, guesses=guesses, right=right)
     assert (verdict.mu, verdict.epsilon_at(0.0)) == pytest.approx((mu, binomial), abs=1.1e-8)
-    assert verdict.epsilon_at(1e-9) < verdict.epsilon_at(0.0)  # only pure claims have the binomial bound
-    assert verdict.epsilon_at(1e-9) == pytest.approx(epsilon, abs=1e-6)
+    assert verdict.epsilon_at(1e-9) < verdict.epsilon_at(0.0)
+    assert verdict.epsilon_at(1e-9) == pytest.approx(binomial, abs=1e-6)
     assert verdict.epsilon_at(0.1) < epsilon - 0.01
 
 
@@ -79,6 +81,46 @@ def test_exact_size_on_products_of_randomized_response(epsilon, critical):
         stronger = critical_count(many, many, 0.05, pure_claim(epsilon))
         assert stronger <= least
         assert stats.binom.sf(stronger - 1, many, special.expit(epsilon)) <= 0.05
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01, 0.3])
+def test_one_canary_attains_the_bound_with_delta(epsilon, delta):
+    """Its coin is told with probability delta, and else by randomized response. Half of the failures are too few."""
+    truth = special.expit(epsilon) + delta * special.expit(-epsilon)
+    found = binomial_bound(1, 1, 1, approximate_claim(epsilon, delta))
+    assert truth * (1 - 1e-15) <= found <= truth * (1 + 1e-8)
+    if delta > 1e-3:
+        assert binomial_bound(1, 1, 1, approximate_claim(epsilon, delta / 2)) < truth * (1 - 1e-5)
+
+
+@pytest.mark.parametrize(("canaries", "guesses"), [(20, 20), (60, 20)])
+def test_the_bound_with_delta_holds_for_products_and_is_the_value_of_its_linear_programme(canaries, guesses):
+    for epsilon, delta in product((0.2, 1.0), (1e-4, 0.01, 0.1)):
+        claim, chance = approximate_claim(epsilon, delta), special.expit(epsilon)
+        told = delta + (1 - delta) * chance
+        law = stats.binom.pmf(np.arange(guesses + 1), guesses, chance)
+        for right in (12, 17, 20):
+            found = binomial_bound(right, guesses, canaries, claim)
+            assert stats.binom.sf(right - 1, guesses, told) <= found  # guesses about coins that are told
+            # the part of each count that failures raise to `right`, at a cost of what is missing
+            costs = np.maximum(right - np.arange(guesses + 1), 0)
+            budget = canaries * delta * special.expit(-epsilon)
+            best = linprog(-law, A_ub=[law * costs], b_ub=[budget], bounds=(0, 1), method="highs")
+            assert found == pytest.approx(-best.fun, rel=1e-6)
+
+
+def test_p_values_do_not_jump_as_delta_leaves_zero():
+    """Nine of ten right guesses at epsilon 1: 0.2240 by the recursion, and 0.2040 for the pure claim."""
+    pure = p_value(9, 10, 10, 0.05, pure_claim(1.0))
+    small = [p_value(9, 10, 10, 0.05, approximate_claim(1.0, delta)) for delta in (1e-12, 1e-9, 1e-6)]
+    assert small == pytest.approx([pure] * 3, rel=2e-5)
+    assert all(np.diff([pure, *small]) >= 0)
+    verdict = ps.OneRunVerdict(
+        claim=ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=1e-6), canaries=10, guesses=10, right=9
+    )
+    assert verdict.p_value == pytest.approx(0.2040147, abs=1e-7)
+    assert p_value(9, 10, 10, 0.05, by_recursion_alone(1.0, 1e-6)) == pytest.approx(0.22404, abs=1e-5)
 
 
 def test_gaussian_products_with_all_guessed_are_far_below_the_level():
@@ -125,9 +167,12 @@ def exact_approximate(epsilon, delta):
     ("claim", "exact"),
     [
         (gaussian_claim(1.0), exact_gaussian(1)),
-        (claim_of(ps.GaussianAccountant(sensitivity=1, noise_std=1)), exact_gaussian(1)),
+        (
+            OneRunClaim(claim_of(ps.GaussianAccountant(sensitivity=1, noise_std=1)).wrong_mass),
+            exact_gaussian(1),
+        ),
         (by_recursion_alone(1.5), exact_pure(mpf(1.5))),
-        (approximate_claim(0.5, 0.01), exact_approximate(mpf(0.5), 0.01)),
+        (by_recursion_alone(0.5, 0.01), exact_approximate(mpf(0.5), 0.01)),
     ],
     ids=["gaussian", "account", "pure", "approximate"],
 )
@@ -222,7 +267,7 @@ def test_extremes():
     assert lower_mu(0, 10, 10, 0.05) == 0.0
     assert lower_epsilon(5, 10, 10, 0.05, 0.0) == 0.0
     leaks = claim_of(ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=0.1))
-    assert leaks.pure_epsilon == np.inf
+    assert (leaks.deltas >= 0.1).all()
     assert leaks.wrong_mass(0.1) == 0.0
     assert leaks.wrong_mass(0.3) == pytest.approx(0.2 * np.exp(-1))
 

@@ -93,7 +93,7 @@ def audit_one_run(
 
     Notes
     -----
-    Mahloujifar, Melis and Chaudhuri 2024; Steinke, Nasr and Jagielski 2023 for pure claims; docs/notes/one_run.md
+    Mahloujifar, Melis and Chaudhuri 2024; Steinke, Nasr and Jagielski 2023, Theorem 5.2; docs/notes/one_run.md
     proves the level and states its conditions. Scores run through joblib: `joblib.parallel_config` runs them in
     parallel. `OneRunPlan` divides the audit in two where training happens elsewhere.
 

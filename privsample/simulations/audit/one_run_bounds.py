@@ -14,7 +14,6 @@ from privsample.simulations.audit.one_run_claims import (
     OneRunClaim,
     approximate_claim,
     gaussian_claim,
-    pure_claim,
 )
 
 LEAST_P_VALUE = 1e-250  # smaller ones are not told apart; the recursion is computed with doubles
@@ -29,10 +28,13 @@ def refutes(right: int, guesses: int, canaries: int, level: float, claim: OneRun
 
     The recursion of one_run.md, section 3: if the probability of `right` or more were `level`, the claim would force
     the probability tau of j or more, for j = right - 1, ..., 0, and a tau above 1 is impossible. Every rounding lowers
-    tau. The binomial bound of section 4 serves pure claims.
+    tau. The binomial bound of section 4 is the other test; the claim is refuted if one of them refutes it.
     """
-    if claim.pure_epsilon < np.inf and _binomial_tail(right, guesses, claim.pure_epsilon) <= level:
-        return True
+    return binomial_bound(right, guesses, canaries, claim) <= level or _turns(right, guesses, canaries, level, claim)
+
+
+def _turns(right: int, guesses: int, canaries: int, level: float, claim: OneRunClaim) -> bool:
+    """Whether a tau of the recursion exceeds 1."""
     tau, above = level, 0.0  # above: the sum of tau over all larger numbers
     for j in range(right - 1, -1, -1):
         mass = ((j + 1) * tau + above) / canaries * LOST  # R_{j+1}
@@ -43,12 +45,27 @@ def refutes(right: int, guesses: int, canaries: int, level: float, claim: OneRun
     return False
 
 
-def _binomial_tail(right: int, guesses: int, epsilon: float) -> float:
-    """P(X >= right) of X ~ Binomial(guesses, e^epsilon/(1 + e^epsilon)), rounded up."""
-    if right == 0:
+def binomial_bound(right: int, guesses: int, canaries: int, claim: OneRunClaim) -> float:
+    """The least bound on the probability of `right` right guesses or more by one (epsilon, delta), rounded up.
+
+    With X ~ Binomial(guesses, e^epsilon/(1 + e^epsilon)) it is P(X >= right), and what a number of failures of mean
+    canaries delta/(1 + e^epsilon) can add at most, failures being worth most where X is right - 1, then right - 2, and
+    so on (one_run.md, section 4). 1 for a claim without pairs.
+    """
+    if right == 0 or not claim.epsilons.size:
         return 1.0
-    most = float(special.expit(epsilon)) / LOST
-    return float(special.betainc(right, guesses - right + 1, min(most, 1.0))) * (1.0 + _BETA_ERROR)
+    chance = np.minimum(special.expit(claim.epsilons) / LOST, 1.0)
+    total = special.betainc(right, guesses - right + 1, chance) * (1.0 + _BETA_ERROR)
+    left = canaries * claim.deltas * special.expit(-claim.epsilons) * (1.0 + _BETA_ERROR)
+    for missing in range(1, right + 1):
+        if not left.any():
+            break
+        count = right - missing
+        ways = special.gammaln(guesses + 1) - special.gammaln(count + 1) - special.gammaln(guesses - count + 1)
+        log_mass = ways + special.xlogy(count, chance) + (guesses - count) * special.log_expit(-claim.epsilons)
+        taken = np.minimum(np.exp(log_mass) * (1.0 + _BETA_ERROR), left / missing)
+        total, left = total + taken, np.maximum(left - missing * taken, 0.0)
+    return min(float(total.min()), 1.0)
 
 
 def p_value(right: int, guesses: int, canaries: int, level: float, claim: OneRunClaim) -> float:
@@ -56,17 +73,18 @@ def p_value(right: int, guesses: int, canaries: int, level: float, claim: OneRun
 
     It is at most `level` if and only if they refute it at `level`.
     """
-    at_level = refutes(right, guesses, canaries, level, claim)
+    other = max(binomial_bound(right, guesses, canaries, claim), LEAST_P_VALUE)
+    at_level = _turns(right, guesses, canaries, level, claim)
     low, high = (LEAST_P_VALUE, level) if at_level else (level, 1.0)
-    if at_level and refutes(right, guesses, canaries, LEAST_P_VALUE, claim):
+    if at_level and _turns(right, guesses, canaries, LEAST_P_VALUE, claim):
         return LEAST_P_VALUE
     for _ in range(_LOG_HALVINGS):
         middle = float(np.sqrt(low) * np.sqrt(high))
-        if refutes(right, guesses, canaries, middle, claim):
+        if _turns(right, guesses, canaries, middle, claim):
             high = middle
         else:
             low = middle
-    return high
+    return min(high, other)
 
 
 def critical_count(guesses: int, canaries: int, level: float, claim: OneRunClaim) -> int | None:
@@ -102,8 +120,9 @@ def largest_refuted(largest: float, is_refuted: Callable[[float], bool]) -> floa
 
 def lower_epsilon(right: int, guesses: int, canaries: int, level: float, delta: float) -> float:
     """The largest epsilon for which (epsilon, delta)-differential privacy is refuted."""
-    made = pure_claim if delta == 0.0 else lambda epsilon: approximate_claim(epsilon, delta)
-    return largest_refuted(_LARGEST_EPSILON, lambda e: refutes(right, guesses, canaries, level, made(e)))
+    return largest_refuted(
+        _LARGEST_EPSILON, lambda e: refutes(right, guesses, canaries, level, approximate_claim(e, delta))
+    )
 
 
 def lower_mu(right: int, guesses: int, canaries: int, level: float) -> float:

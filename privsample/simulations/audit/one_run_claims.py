@@ -8,9 +8,9 @@ trade-off function of the claim. A smaller B makes the test weaker and keeps its
 import math
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -33,10 +33,16 @@ _MOST_POINTS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class OneRunClaim:
-    """A claim: B, and the epsilon of pure differential privacy, inf where the claim is not pure."""
+    """A claim: B, and pairs (epsilon, delta) of which each holds in both directions, by increasing epsilon."""
 
     wrong_mass: WrongMass
-    pure_epsilon: float = math.inf
+    epsilons: FloatArray = field(default_factory=lambda: np.empty(0))
+    deltas: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of_points(cls, epsilons: FloatArray, deltas: FloatArray) -> Self:
+        """The claim of finitely many pairs."""
+        return cls(wrong_mass_of_points(epsilons, deltas), epsilons, deltas)
 
 
 def claim_of(claim: Any) -> OneRunClaim:
@@ -47,24 +53,27 @@ def claim_of(claim: Any) -> OneRunClaim:
     if isinstance(claim, Accountant):
         return stored(claim, "one-run claim", partial(_claim_of_account, claim))
     if callable(claim) and not isinstance(claim, type):
-        return OneRunClaim(_wrong_mass_of_curve(partial(_each_delta, claim), last=math.inf))
+        return OneRunClaim.of_points(*_points_of_curve(partial(_each_delta, claim), last=math.inf))
     raise TypeError(f"claim must be an accountant or a function from epsilon to delta, got {type(claim).__name__}")
 
 
 def _claim_of_account(account: Accountant) -> OneRunClaim:
     """The claim of an account, whose curve can take seconds to evaluate."""
     pure = account.pure_epsilon if account.infinity_mass == 0.0 else math.inf
-    return OneRunClaim(_wrong_mass_of_curve(account.delta, last=pure), pure)
+    epsilons, deltas = _points_of_curve(account.delta, last=pure)
+    if pure < math.inf:
+        epsilons, deltas = np.append(epsilons, pure), np.append(deltas, 0.0)
+    return OneRunClaim.of_points(epsilons, deltas)
 
 
 def pure_claim(epsilon: float) -> OneRunClaim:
     """The claim of epsilon-differential privacy."""
-    return OneRunClaim(wrong_mass_of_points(np.array([epsilon]), np.zeros(1)), epsilon)
+    return approximate_claim(epsilon, 0.0)
 
 
 def approximate_claim(epsilon: float, delta: float) -> OneRunClaim:
     """The claim of (epsilon, delta)-differential privacy."""
-    return OneRunClaim(wrong_mass_of_points(np.array([epsilon]), np.array([delta])))
+    return OneRunClaim.of_points(np.array([epsilon]), np.array([delta]))
 
 
 def gaussian_claim(mu: float) -> OneRunClaim:
@@ -90,8 +99,8 @@ def _each_delta(claim: Callable[[float], Any], epsilons: FloatArray) -> FloatArr
     return np.array(found)
 
 
-def _wrong_mass_of_curve(curve: Curve, *, last: float) -> WrongMass:
-    """B of a privacy curve that is constant above the epsilon `last`.
+def _points_of_curve(curve: Curve, *, last: float) -> tuple[FloatArray, FloatArray]:
+    """Points of a privacy curve that is constant above the epsilon `last`, from which B follows.
 
     Between two epsilons the curve is evaluated once more while this visibly raises the corner of their two lines.
     """
@@ -112,7 +121,7 @@ def _wrong_mass_of_curve(curve: Curve, *, last: float) -> WrongMass:
         halves = at + np.arange(len(at))  # where the first halves of the cells are among the new cells
         open_cells = np.zeros(len(epsilons) - 1, dtype=bool)
         open_cells[halves] = open_cells[halves + 1] = useful
-    return wrong_mass_of_points(epsilons, deltas)
+    return epsilons, deltas
 
 
 def _corners(e1: FloatArray, d1: FloatArray, e2: FloatArray, d2: FloatArray) -> tuple[FloatArray, FloatArray]:

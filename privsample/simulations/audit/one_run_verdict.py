@@ -62,7 +62,7 @@ class OneRunVerdict(ClaimVerdict, Memo):
 
     Notes
     -----
-    Mahloujifar, Melis and Chaudhuri 2024; for pure claims also Steinke, Nasr and Jagielski 2023, Theorem 5.2;
+    Mahloujifar, Melis and Chaudhuri 2024; Steinke, Nasr and Jagielski 2023, Theorem 5.2, with a delta-term;
     docs/notes/one_run.md. Kind: upper bound on the p-value.
 
     Examples
