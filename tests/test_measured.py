@@ -13,8 +13,8 @@ SOURCE = """def size(x):
     return x
 """
 TESTS = {
-    "whole": "from part.sizes import size\ndef test_minus(): assert size(-2) == 2\ndef test_plus(): assert size(2) == 2\n",
-    "half": "from part.sizes import size\ndef test_minus(): assert size(-2) == 2\n",
+    "whole": "from part.sizes import size\ndef test_both():\n    assert size(-2) == size(2) == 2\n",
+    "half": "from part.sizes import size\ndef test_minus():\n    assert size(-2) == 2\n",
     "none": "def test_nothing(): pass\n",
 }
 

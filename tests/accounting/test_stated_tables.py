@@ -373,3 +373,35 @@ def test_tables_whose_sums_are_not_told_apart_are_not_enumerated():
     found = enumerate_product([(pair, 3)])
     p, q = product([[0.7, 0.3]] * 3), product([[0.4, 0.6]] * 3)
     assert within(np.exp(found.log_delta(EPSILONS)), divergence(p, q, EPSILONS), 1e-13)
+
+
+@pytest.mark.parametrize("distance", [1e-9, 1e-3, 0.1])
+def test_approximate_draws_cost_the_distance_more(distance):
+    """Randomized response whose laws move towards each other's opposite by the distance attains Proposition 3."""
+    exact = ps.PureAccountant(stated_epsilon=1.0)
+    account = ps.CurveAccountant.of_approximate_draws(exact, distance=distance)
+    up = 1.0 / (1.0 + np.exp(-1.0))
+    for epsilon in (0.0, 0.3, 0.7):
+        truth = up + distance - np.exp(epsilon) * (1.0 - up - distance)
+        assert truth * (1 - 1e-13) <= account.delta(epsilon) <= truth * (1 + 1e-4)
+        assert account.delta(epsilon) > exact.delta(epsilon) + 1.9 * distance  # one distance for each law
+    assert account.delta(50.0) >= 2.0 * distance  # it does not fall below the smallest point
+    assert np.isinf(account.epsilon(distance))
+
+
+def test_approximate_draws_state_their_distance():
+    chain = ps.GaussianAccountant(
+        sensitivity=1, noise_std=1, assumptions=frozenset({ps.Assumption.CONVERGED_CHAIN, ps.Assumption.RNG_FRESH})
+    )
+    account = ps.CurveAccountant.of_approximate_draws(chain, distance=1e-6)
+    assert account.assumptions == {ps.Assumption.STATED, ps.Assumption.RNG_FRESH}
+    epsilons = np.linspace(0.0, 4.0, 41)
+    above = chain.delta(epsilons) + (1.0 + np.exp(epsilons)) * 1e-6
+    assert (account.delta(epsilons) >= above * (1 - 1e-12)).all()
+    assert (account.delta(epsilons) <= above * 1.001).all()
+    assert ps.Accountant.from_dict(account.to_dict()) == account
+    with pytest.raises(TypeError, match="account must be an accountant"):
+        ps.CurveAccountant.of_approximate_draws(1.0, distance=0.1)
+    for wrong in (0.0, 0.5, -1.0, np.nan):
+        with pytest.raises(ValueError, match="distance must"):
+            ps.CurveAccountant.of_approximate_draws(chain, distance=wrong)

@@ -8,15 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, positive_integer, real_array
+from privsample._checks import FloatArray, positive, positive_integer, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, check_ordered
 from privsample.accounting.stated.exact import Masses, Point, exponential, lower_hull, normalize_masses
 from privsample.relations import AddRemove, Relation, related
 
 _LARGEST = 1e5
+_NODES = 400  # points of a curve that is shifted; between them it is interpolated from above
+_ROUNDING = 1e-14
 
 
 @frozen_value
@@ -85,6 +88,60 @@ class CurveAccountant(StatedAccountant):
         )
         set_fields(self, group_size=positive_integer(group_size=self.group_size))
         self.bounds  # noqa: B018 - raises an error if there is no guarantee
+
+    @classmethod
+    def of_approximate_draws(cls, account: Accountant, *, distance: float) -> "CurveAccountant":
+        """The account of draws that are made approximately, such as the last state of a Markov chain.
+
+        Parameters
+        ----------
+        account : Accountant
+            The account of the exact draws.
+        distance : float
+            Upper bound, for every dataset, on the total variation distance of the distribution of the draws from that
+            of the exact draws; in (0, 1/2). For several draws that are independent and equally distributed, give the
+            account and the distance of one, and compose.
+
+        Returns
+        -------
+        CurveAccountant
+            The account of the approximate draws. It assumes STATED, that the distance is right, in place of
+            CONVERGED_CHAIN.
+
+        Raises
+        ------
+        TypeError
+            If `account` is not an account.
+        ValueError
+            If `distance` is out of its range, or leaves no guarantee.
+
+        Notes
+        -----
+        delta(epsilon) of the exact draws grows by (1 + e^epsilon) distance (Geumlek 2020, Proposition 3, with a total
+        variation distance); the curve of the result does not increase again at large epsilon. Kind: upper bound.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> exact = ps.PosteriorAccountant(model=ps.BetaBernoulli(1, 1), n=100, data_weight=0.1)
+        >>> chain = ps.CurveAccountant.of_approximate_draws(exact, distance=1e-9)
+        >>> f"{float(exact.epsilon(1e-6)):.4f} {float(chain.epsilon(1e-6)):.4f}"
+        '1.0970 1.0974'
+        """
+        if not isinstance(account, Accountant):
+            raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
+        distance = positive(distance=distance)
+        if not distance < 0.5:
+            raise ValueError(f"distance must lie in (0, 1/2), got {distance!r}: a larger one leaves no guarantee")
+        # beyond this epsilon the sum grows: the added term alone exceeds 1, or delta is small beside it
+        last = min(account.pure_epsilon, float(-np.log(distance)), float(account.epsilon(distance)) + 1.0)
+        epsilons = np.linspace(0.0, last, _NODES)
+        deltas = account.delta(epsilons) + (1.0 + np.exp(epsilons) * (1.0 + _ROUNDING)) * distance
+        return cls(
+            points=np.column_stack([epsilons, np.minimum(deltas * (1.0 + _ROUNDING), 1.0)]),
+            relation=account.relation,
+            assumptions=(account.assumptions - {Assumption.CONVERGED_CHAIN}) | STATED,
+        )
 
     def _stated_bounds(self) -> PrivacyBounds:
         """The bounds of the worst pair below the points."""
