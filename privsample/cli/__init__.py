@@ -1,14 +1,18 @@
 """The command line interface `privsample`."""
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from types import FrameType
 
 from privsample._optional import MissingPackage
-from privsample.cli.errors import CliError, DataProblem, UsageProblem
+from privsample.cli.errors import CliError, DataProblem, Interrupted, UsageProblem
 from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import LargeDeltaWarning, SchemaError
 
@@ -28,6 +32,7 @@ _DESCRIPTION = """\
 Differentially private draws from Bayesian posteriors, noisy statistics and other private releases, each
 with an exact account of its privacy cost. Use `compare` to choose a mechanism, `account` to compute its
 privacy cost and `validate` to check the file; none of these releases anything. Then use `release`."""
+_INTERRUPTED = "interrupted; every output file that exists is complete"
 _EXAMPLE = """\
 example: success rate of a treatment, four posterior draws, 1000 patients
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
@@ -47,9 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:
         return _print_error("standard output is closed; the command did nothing", UsageProblem.code)
+    _open_standard_error()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    with _noted_interrupts() as interrupts:
+        return _guarded(words, interrupts)
+
+
+def _guarded(words: list[str], interrupts: list[int]) -> int:
+    """Run the command and return its exit code, also after any error; `interrupts` grows with each Ctrl-C."""
     try:
         with _cautions_in_one_line():
             code = _run(words)
@@ -60,14 +72,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SchemaError as error:  # its messages contain public information only
         return _print_error(str(error), DataProblem.code)
     except KeyboardInterrupt:
-        return _print_error("interrupted; every output file that exists is complete", 130)
+        return _print_error(_INTERRUPTED, Interrupted.code)
     except OSError as error:
         return _handle_output_error(error)
     except MemoryError:
         return _print_error("out of memory", UsageProblem.code)
     except Exception as error:  # noqa: BLE001 (a message or traceback could contain a record)
+        if interrupts:  # an import that is stopped raises ImportError
+            return _print_error(_INTERRUPTED, Interrupted.code)
         where = f"{type(error).__name__} inside privsample"
         return _print_error(f"{where}; this is a bug; please report the command without its data", UsageProblem.code)
+
+
+def _open_standard_error() -> None:
+    """Discard what is printed on a standard error that is closed.
+
+    The next file to be opened would have its number otherwise, and messages of other libraries would be written to it.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """Note each Ctrl-C in the list that is yielded, and raise KeyboardInterrupt as ever."""
+    noted: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """The program as a process: help, exit codes, interrupts."""
 
+import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from privsample.cli import main
 from privsample.cli.output import growth, plain, round_up
 
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
+ROOT = Path(privsample.cli.__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "privsample"]
 
 
@@ -99,6 +103,66 @@ def test_ctrl_c_while_reading(tmp_path):
     )
     assert b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["long.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_during_an_import_is_no_defect(capsys, monkeypatch):
+    """An extension module whose import is stopped raises ImportError, with or without its cause."""
+
+    def stopped(name):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("the extension could not be imported") from None
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("privsample.cli.import_module", stopped)
+    assert main(["mechanisms"]) == 130
+    assert capsys.readouterr().err == "privsample: error: interrupted; every output file that exists is complete\n"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+    def broken(name):
+        raise ImportError("the extension could not be imported")
+
+    monkeypatch.setattr("privsample.cli.import_module", broken)
+    assert main(["mechanisms"]) == 2  # without Ctrl-C it is one
+    assert "ImportError inside privsample" in capsys.readouterr().err
+    results = []
+    thread = threading.Thread(target=lambda: results.append(main(["mechanisms"])))  # which cannot handle signals
+    thread.start()
+    thread.join()
+    assert results == [2]
+
+
+def test_a_closed_standard_error_changes_nothing(clean, monkeypatch, capsys):
+    words = ["release", clean, "--column", "x", "--n", "500", *MODEL, "--mechanism", "diffused", "--data-weight", ".5"]
+    monkeypatch.setattr("sys.stderr", None)
+    assert main([*words, "--out", "r.json"]) == 0
+    sys.stderr.close()
+    assert "bug" not in capsys.readouterr().out
+    assert json.loads(Path("r.json").read_text())["mechanism"]["type"][1] == "DiffusedPosterior"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closed descriptors")
+def test_files_do_not_get_the_number_of_a_closed_standard_error(tmp_path):
+    """Nor that of standard input: what other libraries print would be written to them."""
+    program = "import os, privsample.cli as c; c._open_standard_error(); print(os.open('f', os.O_CREAT | os.O_WRONLY))"
+    ran = subprocess.run(
+        ["sh", "-c", f"{shlex.join([sys.executable, '-c', program])} <&- 2>&-"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(ran.stdout) > 2
+
+
+def test_errors_without_a_standard_error_are_discarded(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["mechanisms", "--no-such-option"]) == 2
+    sys.stderr.close()
+    assert capsys.readouterr().out == ""
 
 
 def test_a_defect_shows_no_record(capsys, monkeypatch, clean):
