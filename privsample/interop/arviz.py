@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._optional import MissingPackage, is_installed, require
+from privsample.interop.netcdf_digest import append_digest, has_own_digest
 from privsample.interop.netcdf_limits import check_limits
 
 SAMPLE_DIMS = ("chain", "draw")
@@ -111,6 +112,7 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
         # The compression of ArviZ 0.23 doubles the size of a small file.
         tree.to_netcdf(str(temporary), engine=engine, **({} if arviz_generation() else {"compress": False}))
         with temporary.open("rb+") as file:
+            append_digest(file)
             os.fsync(file.fileno())
         temporary.replace(target)
     finally:
@@ -162,6 +164,8 @@ def read_posterior(path: str | os.PathLike[str]) -> StoredGroup:
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
             raise _read_error(source, "it has no netCDF4 (HDF5) signature")
+        if not has_own_digest(file):
+            raise _read_error(source, "it is damaged, its content does not match the digest at its end")
     posterior = _load_group(source, "posterior", engine)
     if posterior is None:
         raise _read_error(source, "it has no group 'posterior'")
@@ -178,7 +182,7 @@ def read_group(path: str | os.PathLike[str], group: str) -> dict[str, NDArray[An
 
     Raises ValueError if the group is damaged; a missing one has no variables.
     """
-    found = _load_group(Path(path), group, netcdf_engine())
+    found = _load_group(Path(path), group, netcdf_engine(), is_known=True)
     return {} if found is None else dict(_stored(found).arrays)
 
 
@@ -196,11 +200,14 @@ def _stored(dataset: Any) -> StoredGroup:
     return StoredGroup(arrays=arrays, labels=labels, attributes=attributes)
 
 
-def _load_group(source: Path, group: str, engine: str) -> Any:
-    """Load a group of a file as an xarray.Dataset with the numbers as they are stored; None without such a group."""
+def _load_group(source: Path, group: str, engine: str, *, is_known: bool = False) -> Any:
+    """Load a group of a file as an xarray.Dataset with the numbers as they are stored; None without such a group.
+
+    is_known: whether another group of the file has been loaded.
+    """
     try:
         # h5netcdf also prints a traceback when a file that it failed to open is collected: the check opens it first.
-        if not check_limits(source, group, engine):
+        if not check_limits(source, group, engine, is_known=is_known):
             return None
         load = import_module("xarray").load_dataset
         return load(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False)

@@ -7,23 +7,28 @@ to one long text. It can also name other files, whose content would be read in i
 from collections.abc import Iterator
 from importlib import import_module
 from math import prod
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from struct import unpack_from
 from typing import Any
 
 FLOOR, RATIO = 1 << 24, 100  # bytes that any file may allocate, and further ones for each byte of the file
 _NO_COMPRESSION = frozenset({2, 3})  # HDF5's filters shuffle and fletcher32, which keep the size
+_HEAP = b"GCOL\x01\x00\x00\x00"
 _FEW = 64  # elements of an attribute; those of ArviZ and netCDF have one for each dimension
 
 
-def check_limits(source: Path, group: str, engine: str) -> bool:
+def check_limits(source: Path, group: str, engine: str, *, is_known: bool = False) -> bool:
     """Raise ValueError if loading a group of a file could allocate more than `FLOOR` + `RATIO` bytes per byte of it.
 
     Returns whether the file has the group.
 
-    Also refuses content that lies in other files, and data that were compressed more than once. Without h5py
+    Also refuses content that lies in other files, data that were compressed more than once, and heaps of texts at which
+    HDF5 stays for ever. Without h5py
     the shapes of arrays are checked and nothing else, after the labels of the axes were read.
 
-    engine: "h5netcdf" if h5py is installed, otherwise "netcdf4".
+    engine: "h5netcdf" if h5py is installed, otherwise "netcdf4". is_known: whether another group of the file has been
+    checked, so that what all groups share is not checked again.
     """
     allowed = FLOOR + RATIO * source.stat().st_size
     budget = _Budget(allowed)
@@ -35,10 +40,13 @@ def check_limits(source: Path, group: str, engine: str) -> bool:
         except OSError:
             return False
         return True
+    if not is_known:
+        _check_heaps(source)
     h5py = import_module("h5py")
     with h5py.File(source, "r") as file:
-        _check_attributes(file, budget)
-        file.visititems(lambda _, item: _check_attributes(item, budget))
+        if not is_known:
+            _check_attributes(file, budget)
+            file.visititems(lambda _, item: _check_attributes(item, budget))
         if group not in file:
             return False
         held = _linked(h5py, file, group)
@@ -49,6 +57,26 @@ def check_limits(source: Path, group: str, engine: str) -> bool:
                 for size in _sizes(item, allowed // source.stat().st_size):
                     budget.spend(size)
     return True
+
+
+def _check_heaps(source: Path) -> None:
+    """Raise ValueError if a heap of texts holds an object without length, at which HDF5 stays for ever.
+
+    HDF5 file format specification, III.E: a collection has a head of 16 bytes and then objects, each with an index,
+    which is 0 for free space, and a length, which is that of the free space or of the data after 16 bytes.
+    """
+    with source.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        start = content.find(_HEAP)
+        while start >= 0:
+            (size,) = unpack_from("<Q", content, start + 8) if start + 16 <= len(content) else (0,)
+            at, end = start + 16, min(start + size, len(content))
+            while end - at >= 16:
+                index, length = unpack_from("<H6xQ", content, at)
+                step = length if index == 0 else 16 + (length + 7) // 8 * 8
+                if step % (1 << 64) == 0:  # HDF5 adds it as a number of 64 bits
+                    raise ValueError("a heap of its texts is damaged")
+                at += step
+            start = content.find(_HEAP, start + 1)
 
 
 class _Budget:

@@ -1,11 +1,13 @@
-"""What a small netCDF file may not do: allocate much memory, or name other files. Nothing of it is read."""
+"""What netCDF files may not do: be damaged, allocate much memory, or name other files. Nothing of them is read."""
 
+import struct
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import privsample as ps
+from privsample.interop import arviz as interop
 from privsample.interop.arviz import check_labels, read_netcdf, read_posterior, to_arviz, write_netcdf
 from privsample.interop.netcdf_limits import FLOOR, RATIO, check_limits
 
@@ -41,6 +43,41 @@ def test_a_file_within_the_limits_is_read(path):
     assert stored.attributes == {"a": "text"}
     assert check_limits(path, "posterior", "h5netcdf")
     assert not check_limits(path, "prior", "h5netcdf")
+
+
+def test_every_flipped_bit_is_found_before_hdf5_opens_the_file(path, monkeypatch):
+    whole, (draws, _) = path.read_bytes(), read_netcdf(path)
+    end = len(whole) - 84  # where the line with the digest begins
+    assert whole[end:].startswith(b"\nprivsample sha256 ")
+    monkeypatch.setattr(interop, "check_limits", None)
+    for place in [*range(8, end, 97), end - 1, end + 19, len(whole) - 2]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match="does not match the digest at its end"):
+            read_netcdf(path)
+    monkeypatch.undo()
+    for other in (whole[:end], whole[:end] + b"X" + whole[end + 1 :], whole[:-1]):  # without a digest that can be read
+        path.write_bytes(other)
+        assert np.array_equal(read_netcdf(path)[0]["p"], draws["p"])
+
+
+def test_a_program_that_changes_a_file_removes_the_digest_of_its_bytes(path):
+    with h5py.File(path, "r+") as file:
+        file["posterior/p"][0, 0, 0] = 7.0
+    assert b"privsample sha256" not in path.read_bytes()
+    assert read_netcdf(path)[0]["p"][0, 0] == 7.0
+
+
+def test_heaps_at_which_hdf5_stays_for_ever_are_refused(path):
+    content = path.read_bytes()[:-84]
+    found = content.rindex(b"GCOL\x01")
+    (size,) = struct.unpack_from("<Q", content, found + 8)
+    at = found + 16
+    while int.from_bytes(content[at : at + 2], "little"):  # up to the free space at the end of the heap
+        at += 16 + (int.from_bytes(content[at + 8 : at + 16], "little") + 7) // 8 * 8
+    assert int.from_bytes(content[at + 8 : at + 16], "little") == found + size - at
+    for index, length in ((0, 0), (1, 2**64 - 16), (1, 2**64 - 20)):
+        path.write_bytes(content[:at] + struct.pack("<HHLQ", index, 0, 0, length) + content[at + 16 :])
+        refused(path, "a heap of its texts is damaged")
 
 
 @pytest.mark.parametrize("chunks", [None, (1, 1000), (1, LARGE)])
