@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from privsample.simulations.audit.binomials import (
-    _at_most,
+    _Binomial,
     clopper_pearson,
     draws_needed,
     empirical_epsilon,
@@ -53,11 +53,11 @@ def test_what_is_refuted_has_a_p_value_of_at_most_the_level(factor, excess):
 
 def test_tails_of_many_draws_are_those_of_the_beta_function():
     ks = np.arange(310.0, 420.0, 3.0)
-    found = _at_most(ks, 1_200, 0.3)
+    found = _Binomial(1_200).at_most(ks, 0.3)
     true = stats.binom.cdf(ks, 1_200, 0.3)
     assert np.all(found >= true)
     assert found == pytest.approx(true, rel=1e-10)
-    assert _at_most(np.array([-3.0, -1.0, 5.0, 12.0]), 9, 0.5).tolist() == pytest.approx([0, 0, 0.74609375, 1])
+    assert _Binomial(9).at_most(np.array([-3.0, -1.0, 5.0, 12.0]), 0.5).tolist() == pytest.approx([0, 0, 0.74609375, 1])
 
 
 def test_p_values_are_as_often_small_as_they_say(rng):

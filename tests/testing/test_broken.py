@@ -225,6 +225,20 @@ class RemembersTheLastData(PrivateMajority):
         return lead + self.leads[-2]
 
 
+class RemembersAndDrawsRealNumbers(RemembersTheLastData):
+    """Few generators tell its draws apart."""
+
+    leads: ClassVar = [0]
+
+    def _draw(self, lead, rng):
+        return {"majority": super()._draw(lead, rng)["majority"] + lead + rng.random()}
+
+
+class OwnEntropyOfRealNumbers(PrivateMajority):
+    def _draw(self, lead, rng):
+        return {"majority": super()._draw(lead, rng)["majority"] + np.random.default_rng().random()}
+
+
 class ReleasesTheCount(PrivateMajority):
     """Besides the answer, which alone its worst_neighbours draw."""
 
@@ -263,6 +277,7 @@ MECHANISMS = {
     "own-generator": OwnEntropy,
     "own-generator: global": GlobalState,
     "own-generator: fixed": FixedSeed,
+    "own-generator: real numbers": OwnEntropyOfRealNumbers,
     "entropy-failure": SpawnsGenerators,
     "validate": ReadsByAnotherRule,
     "calibrate": SearchesTheWrongWay,
@@ -276,6 +291,7 @@ MECHANISMS = {
     "audit": Understated,
     "many-draws": PaysForOneDraw,
     "no-memory": RemembersTheLastData,
+    "no-memory: real numbers": RemembersAndDrawsRealNumbers,
     "other-pairs": ReleasesTheCount,
     "mutant": SubtleMutant,
     "examples": NoExamples,

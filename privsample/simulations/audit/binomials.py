@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -31,31 +32,38 @@ def excess_p_value(hits: Counts, draws: Counts, factor: float, excess: float) ->
     probability is evaluated at the corner where it is largest, and the worst interval is bisected (Berger and Boos
     1994).
     """
-    return min(bound for bound, _ in _refining_bounds(hits, draws, factor, excess))
+    binomials = _Binomial(draws[0]), _Binomial(draws[1])
+    return min(bound for bound, _ in _refining_bounds(hits, binomials, factor, excess))
 
 
 def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, level: float) -> bool:
     """Return whether `excess_p_value` is at most `level`; it stops as soon as its bounds decide this."""
-    for above, below in _refining_bounds(hits, draws, factor, excess):
+    return _refuted(hits, (_Binomial(draws[0]), _Binomial(draws[1])), factor, excess, level)
+
+
+def _refuted(hits: Counts, binomials: tuple["_Binomial", "_Binomial"], factor: float, excess: float, level: float) -> bool:
+    """Return `excess_refuted`, given what does not depend on the excess."""
+    for step, (above, below) in enumerate(_refining_bounds(hits, binomials, factor, excess)):
         if above <= level:
             return True
-        if below() > level:
+        # A lower bound only ends the search earlier, and the first ones nearly always do if any does.
+        if step & (step + 1) == 0 and below() > level:
             return False
     return False
 
 
 def _refining_bounds(
-    hits: Counts, draws: Counts, factor: float, excess: float
+    hits: Counts, binomials: tuple["_Binomial", "_Binomial"], factor: float, excess: float
 ) -> Iterator[tuple[float, Callable[[], float]]]:
     """Yield nonincreasing upper bounds on the p-value, each with a function that computes a lower bound."""
-    (x, y), (n, m) = hits, draws
+    (x, y), (n, m) = hits, (binomials[0].draws, binomials[1].draws)
     if not x / n - factor * y / m > excess:
         yield 1.0, lambda: 1.0
         return
 
     def tail(p: float, least: float) -> float:
         q = max((least - excess) / factor, 0.0)
-        return _tail_probability(x, y, n, m, factor, p, q) if q <= 1.0 else 0.0
+        return _tail_probability(hits, binomials, factor, p, q) if q <= 1.0 else 0.0
 
     def piece(low: float, high: float) -> tuple[float, float, float]:
         return -tail(high, low), low, high
@@ -84,28 +92,64 @@ def draws_needed(factor: float, excess: float, level: float) -> float:
     return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor))))
 
 
-def _tail_probability(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
+class _Binomial:
+    """Masses of binomial distributions with one number of draws; binomial coefficients are computed once."""
+
+    __slots__ = ("_choices", "_lost", "_start", "draws")
+
+    def __init__(self, draws: int) -> None:
+        self.draws = draws
+        # Upper bound on the rounding error of the logarithms: masses are rounded up.
+        self._lost = 1e-15 * draws * np.log(draws + 2.0)
+        self._start, self._choices = 0, np.empty(0)
+
+    def masses(self, first: int, last: int, p: float) -> FloatArray:
+        """P(X = k) for X ~ Bin(draws, p) and k from `first` to `last`, rounded up."""
+        ks = np.arange(float(first), last + 1.0)
+        left = self.draws - ks
+        # The same products as of `xlogy` and `xlog1py` for each k, which take the logarithms anew.
+        if 0.0 < p < 1.0:
+            hit, missed = ks * special.xlogy(1.0, p), left * special.xlog1py(1.0, -p)
+        else:
+            hit, missed = special.xlogy(ks, p), special.xlog1py(left, -p)
+        return np.exp(self._log_choices(first, last) + hit + missed + self._lost)
+
+    def at_most(self, ks: FloatArray, q: float) -> FloatArray:
+        """P(Y <= k) for Y ~ Bin(draws, q) at increasing whole numbers, rounded up: a tail and the masses above it."""
+        m = self.draws
+        first, last = (int(min(max(k, 0.0), m - 1.0)) for k in (ks[0], ks[-1]))
+        below = special.betaincc(first + 1, m - first, q) * (1 + 1e-12)
+        sums = np.empty(last - first + 1)
+        sums[0] = 0.0
+        np.cumsum(self.masses(first + 1, last, q), out=sums[1:])
+        sums = np.minimum(below + sums, 1.0)
+        found = sums[np.clip(ks, first, last).astype(np.int64) - first]
+        return np.where(ks < 0, 0.0, np.where(ks >= m, 1.0, found))
+
+    def _log_choices(self, first: int, last: int) -> FloatArray:
+        """The logarithms of the binomial coefficients from `first` to `last`; those between all that were asked for."""
+        if not self._start <= first <= last + 1 <= self._start + len(self._choices):
+            reach = (last - first) // 4
+            low, high = max(first - reach, 0), min(last + reach, self.draws)
+            if len(self._choices):
+                low, high = min(low, self._start), max(high, self._start + len(self._choices) - 1)
+            ks = np.arange(float(low), high + 1.0)
+            n = self.draws
+            self._choices = special.gammaln(n + 1) - special.gammaln(ks + 1) - special.gammaln(n - ks + 1)
+            self._start = low
+        return self._choices[first - self._start : last + 1 - self._start]
+
+
+def _tail_probability(
+    hits: Counts, binomials: tuple[_Binomial, _Binomial], factor: float, p: float, q: float
+) -> float:
     """P(X/n - factor Y/m >= x/n - factor y/m) for X ~ Bin(n, p), Y ~ Bin(m, q)."""
-    spread = _WIDTH * np.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
-    ks = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)
+    (x, y), (n, m) = hits, (binomials[0].draws, binomials[1].draws)
+    spread = _WIDTH * math.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
+    first, last = max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1)
+    ks = np.arange(float(first), last + 1.0)
     most = np.floor((ks - x) / n * m / factor + y + _SLACK)
-    return float((_mass(ks, n, p) * _at_most(most, m, q)).sum())
-
-
-def _mass(ks: FloatArray, n: int, p: float) -> FloatArray:
-    choices = special.gammaln(n + 1) - special.gammaln(ks + 1) - special.gammaln(n - ks + 1)
-    lost = 1e-15 * n * np.log(n + 2.0)  # upper bound on the rounding error of the logarithms: masses are rounded up
-    return np.exp(choices + special.xlogy(ks, p) + special.xlog1py(n - ks, -p) + lost)
-
-
-def _at_most(ks: FloatArray, m: int, q: float) -> FloatArray:
-    """P(Y <= k) for Y ~ Bin(m, q) at increasing whole numbers, rounded up: one tail plus the masses above it."""
-    first, last = (int(np.clip(k, 0, m - 1)) for k in (ks[0], ks[-1]))
-    below = special.betaincc(first + 1, m - first, q) * (1 + 1e-12)
-    masses = _mass(np.arange(first + 1.0, last + 1.0), m, q)
-    sums = np.minimum(below + np.append(0.0, np.cumsum(masses)), 1.0)
-    found = sums[np.clip(ks, first, last).astype(np.int64) - first]
-    return np.where(ks < 0, 0.0, np.where(ks >= m, 1.0, found))
+    return float((binomials[0].masses(first, last, p) * binomials[1].at_most(most, q)).sum())
 
 
 def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> tuple[float, float]:
@@ -129,8 +173,10 @@ def empirical_epsilon(hits: Counts, draws: Counts, deltas: FloatArray, level: fl
 def excess_lower(hits: Counts, draws: Counts, factor: float, level: float) -> float:
     """Lower confidence bound on p - factor q: the largest excess refuted at `level`, up to ten bisection steps."""
 
+    binomials = _Binomial(draws[0]), _Binomial(draws[1])
+
     def refuted(excess: float) -> bool:
-        return excess_refuted(hits, draws, factor, excess, level)
+        return _refuted(hits, binomials, factor, excess, level)
 
     low, _ = excess_limits(
         hits, draws, factor, level
