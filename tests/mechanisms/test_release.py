@@ -36,6 +36,7 @@ from tests.mechanisms.examples import (
     floats_like,
     odd,
 )
+from tests.properties import examples
 
 N = 12
 CANARY = 424242.5
@@ -148,6 +149,7 @@ def test_frozen(example):
 
 
 @each_example
+@examples(8)
 @given(data=st.data())
 def test_release_is_total(example, data):
     mechanism = example.mechanism

@@ -40,16 +40,37 @@ def log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     Written relative to the mode, with Stirling remainders in place of log Gamma values, so that nothing cancels for
     large a and b (posterior.md, section 2, "Densities").
     """
+    return _log_density(z, a, b, *_density_constants(a, b))
+
+
+def _density_constants(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What `log_beta_density` needs for Beta(a, b) at every z: both means, and the log density at the mode."""
     p, q = a / (a + b), b / (a + b)
+    remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
+    return p, q, 0.5 * np.log(p / (2 * np.pi) * b) + remainders
+
+
+def _log_density(
+    z: FloatArray, a: FloatArray, b: FloatArray, p: FloatArray, q: FloatArray, constant: FloatArray
+) -> FloatArray:
+    """`log_beta_density`, given its constants."""
     if (np.abs(z) <= 30.0).all():  # the other branches are not needed
         up, down = np.log1p(p * np.expm1(z)), np.log1p(q * np.expm1(-z))
     else:
         near = np.clip(z, -30.0, 30.0)
-        up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
-        down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
-    remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
-    constant = 0.5 * np.log(p / (2 * np.pi) * b) + remainders
+        up = _where_far(z > 30.0, np.log1p(p * np.expm1(near)), np.log(q), np.log(p) + z)
+        down = _where_far(z < -30.0, np.log1p(q * np.expm1(-near)), np.log(p), np.log(q) - z)
     return constant - a * down - b * up
+
+
+def _where_far(far: NDArray[np.bool_], near: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """log(e^first + e^second) at the points that are far, where it is computed, and `near` elsewhere."""
+    if not far.any():
+        return near
+    far, first, second = np.broadcast_arrays(far, first, second)
+    found = np.array(near)
+    found[far] = np.logaddexp(first[far], second[far])
+    return found
 
 
 def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
@@ -69,18 +90,30 @@ def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Flo
         threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
         p, q = (a + step) / (a + b + step), b / (a + b + step)
         slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
-        deep, result = tail_bound(log_beta_density(a + step, b, threshold), slope)
+        parameters = (a + step, b, *_density_constants(a + step, b))
+        deep, result = tail_bound(_log_density(threshold, *parameters), slope)
     if not deep.all():
-        result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
+        size = (a + step) * (b / (a + b + step))  # curvature of the log density at its mode
+        table = np.concatenate([*parameters, threshold, step, size], axis=1)
+        result[~deep] = _beta_integral(table[~deep])
     return result
 
 
-def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: FloatArray) -> FloatArray:
-    """Log of the integral of P's density times 1 - e^(epsilon - loss) beyond the threshold, for columns."""
-    size = (a + step) * (b / (a + b + step))  # curvature of the log density at its mode
+def _beta_integral(table: FloatArray) -> FloatArray:
+    """Log of the integral of P's density times 1 - e^(epsilon - loss) beyond the threshold, for rows of a table.
+
+    The columns are the arguments of `_log_density`, the threshold, the step, and the curvature of the log density at
+    its mode: the integrand is evaluated several times, and what depends on the row alone is computed once.
+    """
+    *_, threshold, _, size = table.T[:, :, None]
+
+    def log_f(at: NDArray[np.intp], u: FloatArray) -> FloatArray:
+        *parameters, start, step, _ = table[at].T[:, :, None]
+        return _log_density(start + u, *parameters) + log1mexp(-step * u)
+
     with np.errstate(over="ignore"):
         integral = log_integral(
-            lambda at, u: log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
+            log_f,
             len(threshold),
             noise=rounding_noise(threshold, size),
         )

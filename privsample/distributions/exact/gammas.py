@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
-from privsample.distributions.exact.balls import Rational, WorkingPrecision, enclose
+from privsample.distributions.exact.balls import Rational, WorkingPrecision, enclose, flint
 from privsample.distributions.exact.lazy import LazyReal, LazyUniform, decide, less
 from privsample.distributions.exact.words import WordStream
 
@@ -82,15 +82,22 @@ class GammaProposal:
     def _parts(self, bits: int) -> tuple[Any, Any, Any, Any]:
         """|Z| / sqrt(2), 1 + t, its cube, and the number."""
         if bits != self._bits:
-            with WorkingPrecision(bits):
-                size = self._across.ball(bits).erfcinv()
-                third, factor = self._sampler.constants(bits)
-                step = factor * size
-                base = 1 - step if self._negative else 1 + step
-                cube = base * base * base
-                self._found = size, base, cube, third * cube
+            if flint().ctx.prec == bits:
+                self._found = self._computed(bits)
+            else:
+                with WorkingPrecision(bits):
+                    self._found = self._computed(bits)
             self._bits = bits
         return self._found
+
+    def _computed(self, bits: int) -> tuple[Any, Any, Any, Any]:
+        """`_parts` at the working precision."""
+        size = self._across.ball(bits).erfcinv()
+        third, factor = self._sampler.constants(bits)
+        step = factor * size
+        base = 1 - step if self._negative else 1 + step
+        cube = base * base * base
+        return size, base, cube, third * cube
 
 
 def _described(shape: Rational) -> str:

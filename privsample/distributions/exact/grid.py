@@ -142,7 +142,9 @@ class Grid:
         if self.relative:
             return self._inside(self._relative_point(index))
         found = _nearest_double(index, self.exponent)
-        if self.low < found < self.high or not math.isfinite(found):
+        if self.low < found < self.high:
+            return found
+        if not math.isfinite(found):
             return self._inside(found)
         pitch = Fraction(self.pitch)
         first, last = (index - Fraction(1, 2)) * pitch, (index + Fraction(1, 2)) * pitch
