@@ -27,12 +27,13 @@ each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=M
 
 def data_for(mechanism):
     """Data that the mechanism takes: the first of its worst neighbours."""
-    return _first_neighbours(mechanism).datasets[0]()
+    return worst_neighbours_of(mechanism)[0].datasets[0]()
 
 
 @cache
-def _first_neighbours(mechanism):
-    return mechanism.worst_neighbours()[0]
+def worst_neighbours_of(mechanism):
+    """The worst neighbours, which take up to half a second to find, once for all tests."""
+    return mechanism.worst_neighbours()
 
 
 def columns_of_records(data):

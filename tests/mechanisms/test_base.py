@@ -14,9 +14,10 @@ from privsample.accounting.assumptions import Assumption
 from privsample.errors import SchemaError, UnreachableTarget
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.simulations.audit.catalogue import catalogue
+from tests.mechanisms.examples import EXAMPLES as CATALOGUE
+from tests.mechanisms.examples import data_for
 
-EXAMPLES = {name: example.mechanism for name, example in catalogue().items()}
+EXAMPLES = {name: example.mechanism for name, example in CATALOGUE.items()}
 BUILT: list[str] = []
 TARGET = ps.DP(epsilon=1, delta=1e-6)
 
@@ -46,11 +47,6 @@ class NoisyMaximum(Mechanism):
 
     def for_size(self, size):
         return replace(self, n=size)
-
-
-def data_of(mechanism):
-    """A dataset that the mechanism takes."""
-    return mechanism.worst_neighbours()[0].datasets[0]()
 
 
 def test_a_mechanism_from_outside_draws_and_says_what_that_costs():
@@ -184,7 +180,7 @@ class Watched(SystemBits):
 
 @pytest.mark.parametrize("mechanism", EXAMPLES.values(), ids=EXAMPLES)
 def test_no_word_is_drawn_where_a_signal_may_strike(mechanism, monkeypatch):
-    bits, data = Watched(), data_of(mechanism)
+    bits, data = Watched(), data_for(mechanism)
     monkeypatch.setattr("privsample._entropy.system_generator", lambda: np.random.Generator(bits))
     mechanism.release(data)
     assert bits.threads
@@ -197,13 +193,13 @@ def test_nothing_is_released_without_entropy(mechanism, monkeypatch):
     bits.failed = True
     monkeypatch.setattr("privsample._entropy.system_generator", lambda: np.random.Generator(bits))
     with pytest.raises(OSError, match="nothing was released"):
-        mechanism.release(data_of(mechanism))
+        mechanism.release(data_for(mechanism))
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES.values(), ids=EXAMPLES)
 def test_an_account_is_built_once_and_reading_leaves_the_statistic(mechanism):
     assert mechanism.accountant is mechanism.accountant
-    statistic = mechanism._statistic(data_of(mechanism))
+    statistic = mechanism._statistic(data_for(mechanism))
     before = pickle.dumps(statistic)
     mechanism._draw_checked(statistic, np.random.default_rng(3))
     assert pickle.dumps(statistic) == before

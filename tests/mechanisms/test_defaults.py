@@ -80,7 +80,7 @@ def test_no_default_of_a_mechanism_refuses_another_field(kind, given, name):
 
 
 @pytest.mark.parametrize("kind", _ESTIMATORS)
-@pytest.mark.parametrize("n", [3, 500, pytest.param(5000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [3, 100, pytest.param(5000, marks=pytest.mark.long)])
 def test_no_default_of_an_estimator_refuses_another_parameter(kind, n):
     """Nor any number of records: what depends on it does so by itself."""
     defaults = kind().get_params()

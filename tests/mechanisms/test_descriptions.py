@@ -16,7 +16,14 @@ from privsample.mechanisms.discovery import mechanism_classes
 from privsample.mechanisms.examples import Example
 from privsample.simulations.audit import catalogue as home
 from privsample.simulations.audit.distance import check_neighbours, check_statistics, innermost_statistical
-from tests.mechanisms.examples import EXAMPLES, MECHANISMS, data_for, each_example, each_mechanism
+from tests.mechanisms.examples import (
+    EXAMPLES,
+    MECHANISMS,
+    data_for,
+    each_example,
+    each_mechanism,
+    worst_neighbours_of,
+)
 
 CLASSES = mechanism_classes()
 
@@ -66,8 +73,8 @@ def test_every_mechanism_of_the_library_is_public_or_a_mutant():
 def test_a_mutant_differs_and_draws_numbers_of_the_same_shape(example):
     assert example.mutant != example.mechanism
     assert type(example.mechanism).examples() == type(example.mechanism).examples()
-    assert example.claim == example.mechanism.worst_neighbours()[0].account
-    first, second = (one.worst_neighbours()[0] for one in (example.mechanism, example.mutant))
+    assert example.claim == worst_neighbours_of(example.mechanism)[0].account
+    first, second = worst_neighbours_of(example.mechanism)[0], example.mutant.worst_neighbours()[0]
     assert first.width == second.width or type(example.mutant) is not type(example.mechanism)
     for case in (first, second):
         assert case.draw(case.datasets[0](), 2, np.random.default_rng(1)).reshape(2, -1).shape == (2, case.width)
@@ -76,7 +83,7 @@ def test_a_mutant_differs_and_draws_numbers_of_the_same_shape(example):
 @each_mechanism
 def test_worst_neighbours_are_neighbours_that_can_be_drawn_from(mechanism, rng):
     relation = mechanism.accountant.relation
-    for case in mechanism.worst_neighbours():
+    for case in worst_neighbours_of(mechanism):
         assert case.descriptions[0] != case.descriptions[1]
         assert all(word.strip() for word in case.descriptions)
         datasets = [build() for build in case.datasets]
@@ -118,7 +125,7 @@ def test_validation_reads_and_draws_nothing(mechanism, monkeypatch):
     assert isinstance(mechanism.validate(data), CuratorNotes)
 
 
-SLOW = ("bernoulli-sampling", "smooth-categorical", "weighted-categorical", "gibbs-scan")
+SLOW = ("bernoulli-sampling", "smooth", "weighted-categorical", "gibbs-scan", "tempered")
 
 
 @pytest.mark.parametrize(  # what takes long at a small delta in the long lane: test_targets_as_reported.py has others
@@ -156,7 +163,7 @@ def test_what_is_released_can_be_held(name):
         larger = dataclasses.replace(mechanism, **{field: 1 + (getattr(mechanism, field) or 0)})
         grows = numbers(larger) > numbers(mechanism)
     except SchemaError:  # it takes other data
-        grows = larger.worst_neighbours()[0].width > mechanism.worst_neighbours()[0].width
+        grows = larger.worst_neighbours()[0].width > worst_neighbours_of(mechanism)[0].width
     except ValueError:  # no such number is allowed
         grows = False
     if field == "draws" or grows:

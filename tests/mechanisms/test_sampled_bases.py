@@ -173,7 +173,7 @@ def test_a_cost_that_depends_on_the_size_is_refused_for_random_sizes():
 def test_audits_agree(name, rng, alpha):
     """At night the best of runs, of which each draw runs its base, and logistic posteriors, whose sampler is set up."""
     mechanism = ps.Subsampled(base=BASES[name][0], scheme=ps.WithoutReplacement(n=N, m=3))
-    assert not ps.audit(mechanism, samples=400, rng=rng, level=alpha).violated
+    assert not ps.audit(mechanism, samples=200, rng=rng, level=alpha).violated
 
 
 @pytest.mark.statistical

@@ -102,12 +102,12 @@ def test_plug_in_posteriors_of_counts_are_those_of_each_group():
 
 
 def test_equal_groups_share_a_distribution_and_not_their_draws():
-    sizes = dict.fromkeys(map(str, range(80)), 4)
-    statistics = released(COUNTS, sizes, rates=np.zeros(80), noise="discrete laplace")
+    sizes = dict.fromkeys(map(str, range(24)), 4)
+    statistics = released(COUNTS, sizes, rates=np.zeros(24), noise="discrete laplace", scale=1.0)
     found = statistics.noise_aware()
-    assert len(found.parts) == len(np.unique(statistics.observed)) < 20
+    assert 1 < len(found.parts) == len(np.unique(statistics.observed)) < 12
     for drawn in (found.sample(1, np.random.default_rng(1)), released(BINARY, sizes).draw(1)["theta"]):
-        assert len(np.unique(drawn)) == 80
+        assert len(np.unique(drawn)) == 24
 
 
 def test_statistics_of_groups_have_names_and_one_account(tmp_path):

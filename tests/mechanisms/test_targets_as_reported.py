@@ -62,9 +62,13 @@ def misses(target, account):
 
 
 def some_targets(name, count):
-    """An extreme target, others of random kinds, and one of zCDP, from random numbers that the name decides."""
+    """An extreme target, others of random kinds, and one of zCDP, from random numbers that the name decides.
+
+    With `count` 1, every second name has an extreme target, and the others one of a random kind.
+    """
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    found = [EXTREMES[int(rng.integers(len(EXTREMES)))]]
+    extreme = count > 1 or rng.random() < 0.5
+    found = [EXTREMES[int(rng.integers(len(EXTREMES)))]] if extreme else []
     while len(found) < count:
         epsilon, delta = float(np.exp(rng.uniform(-6.9, 3.9))), float(10 ** rng.uniform(-12, -1))
         kinds = [DP(epsilon=epsilon, delta=delta)] * 3 + [RDP(order=1 + 20 * rng.random() ** 3 + 1e-3, epsilon=epsilon)]
@@ -88,7 +92,7 @@ def given_fields(mechanism, free):
 @pytest.mark.filterwarnings("ignore::privsample.errors.LargeDeltaWarning")  # random targets
 @pytest.mark.parametrize(("mechanism", "free"), CHOICES)
 def test_every_mechanism(mechanism, free, request):
-    check_targets(mechanism, free, some_targets(request.node.callspec.id, count=2))
+    check_targets(mechanism, free, some_targets(request.node.callspec.id, count=1))
 
 
 @pytest.mark.filterwarnings("ignore::privsample.errors.LargeDeltaWarning")
@@ -126,10 +130,10 @@ def test_the_sweep_would_see_a_miss():
 
 @pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
 def test_random_targets_of_a_posterior(by):
-    """Of these 24 targets one view or the other missed 14."""
+    """Of 24 such targets one view or the other missed 14."""
     mechanism = {"data_weight": DiffusedPosterior, "prior_weight": ConcentratedPosterior}[by]
     rng = np.random.default_rng(5)
-    for _ in range(12):
+    for _ in range(6):
         target = DP(epsilon=float(np.exp(rng.uniform(-3, 1.6))), delta=float(10 ** rng.uniform(-9, -2)))
         made = mechanism.calibrate(model=BetaBernoulli(alpha=2, beta=3), n=10, target=target)
         assert misses(target, made.accountant) == []

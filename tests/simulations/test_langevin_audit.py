@@ -1,5 +1,6 @@
 """Langevin chains under audit at record and group distance, and broken copies of the chain that must be refuted."""
 
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -96,9 +97,16 @@ OTHERS = {
 }
 
 
+def each_likelihood_and_relation():
+    """Each likelihood, and one with a bound and one without under the other relation; all pairs in the long lane."""
+    for name, relation in itertools.product(OTHERS, (ps.ReplaceOne(3), ps.AddRemove())):
+        replaced = isinstance(relation, ps.ReplaceOne)
+        marks = () if replaced or name in ("clipped logistic", "softmax") else pytest.mark.long
+        yield pytest.param(name, relation, id=f"{name}-{'replace' if replaced else 'add or remove'}", marks=marks)
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("relation", [ps.ReplaceOne(3), ps.AddRemove()], ids=["replace", "add or remove"])
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(("name", "relation"), list(each_likelihood_and_relation()))
 def test_other_likelihoods_stand(name, relation, rng, alpha):
     mechanism = replace(
         HUBER,

@@ -111,7 +111,7 @@ def test_the_search_does_not_raise_the_chance_of_a_false_alarm(deviation, true, 
     def noisy(data, rng):
         return data[0] + deviation * rng.standard_normal()
 
-    runs = range(runs if true else 10)
+    runs = range(runs if true else 8)
     found = [ps.audit(noisy, datasets=pairs, samples=300, rng=rng, **options).violated for _ in runs]
     assert (stats.binom.sf(sum(found) - 1, len(runs), level) > alpha) == true
 

@@ -20,7 +20,7 @@ from privsample.testing import check_mechanism
 EXAMPLES = catalogue()
 # Requirements whose time adds up over all examples, and the examples that other examples stand for in the test lane:
 # the same class of mechanism and of account, around a base or a utility that is an example itself.
-COSTLY = ("account-of-fields", "no-memory", "calibrate", "composition", "files", "ledger")
+COSTLY = ("account-of-fields", "no-memory", "calibrate", "composition", "ledger")
 SIMILAR = (
     *("sampled-tempered-posterior", "sampled-logistic-posterior", "sampled-gibbs-histograms", "grouped-statistics"),
     *("gibbs-scan", "weighted-categorical", "exponential-ratings", "permute-and-flip-ratings"),
@@ -33,10 +33,12 @@ LARGE_GRID = (
     *("grouped-statistics", "sampled-statistics", "sampled-tempered-posterior"),
     *("permute-and-flip-ratings", "report-noisy-max"),
     "langevin-model-batches",  # its account is that of a Poisson sample
+    *("markov-kernel", "shuffled", "one-bit"),  # pairs of finitely many losses, as those of randomized responses
 )
 # Requirements that take seconds for one account.
 SLOW = {
     "sampled-tempered-posterior": ("one-pair-two-curves",),
+    "bernoulli-sampling": ("calibrate",),
     "gibbs-network": ("no-memory",),  # draws statistics, as gibbs-histograms does
     "gibbs-scan": ("epsilon-inverts-delta",),  # a composed account, as that of gibbs-updates
 }
@@ -44,12 +46,13 @@ SLOW = {
 
 AUDITS = ("audit", "mutant")  # tests/simulations/test_every_mechanism.py makes these two
 MORE_AUDITS = ("many-draws", "other-pairs")
+FILES = ("files",)  # tests/mechanisms/test_files.py saves and loads a release of each example
 
 
 def cases():
     """Each mechanism, and in the long lane once more with the requirements that take seconds."""
     for name in EXAMPLES:
-        left_out = (*AUDITS, *MORE_AUDITS, *SLOW.get(name, ()))
+        left_out = (*AUDITS, *MORE_AUDITS, *FILES, *SLOW.get(name, ()))
         left_out += COSTLY if name in SIMILAR else ()
         left_out += ("repeated-release",) if name in LARGE_GRID else ()
         yield pytest.param(name, left_out, id=name)

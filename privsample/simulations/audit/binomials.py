@@ -41,7 +41,9 @@ def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, le
     return _refuted(hits, (_Binomial(draws[0]), _Binomial(draws[1])), factor, excess, level)
 
 
-def _refuted(hits: Counts, binomials: tuple["_Binomial", "_Binomial"], factor: float, excess: float, level: float) -> bool:
+def _refuted(
+    hits: Counts, binomials: tuple["_Binomial", "_Binomial"], factor: float, excess: float, level: float
+) -> bool:
     """Return `excess_refuted`, given what does not depend on the excess."""
     for step, (above, below) in enumerate(_refining_bounds(hits, binomials, factor, excess)):
         if above <= level:
@@ -140,9 +142,7 @@ class _Binomial:
         return self._choices[first - self._start : last + 1 - self._start]
 
 
-def _tail_probability(
-    hits: Counts, binomials: tuple[_Binomial, _Binomial], factor: float, p: float, q: float
-) -> float:
+def _tail_probability(hits: Counts, binomials: tuple[_Binomial, _Binomial], factor: float, p: float, q: float) -> float:
     """P(X/n - factor Y/m >= x/n - factor y/m) for X ~ Bin(n, p), Y ~ Bin(m, q)."""
     (x, y), (n, m) = hits, (binomials[0].draws, binomials[1].draws)
     spread = _WIDTH * math.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
