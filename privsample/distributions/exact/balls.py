@@ -77,6 +77,11 @@ def enclose(value: Rational) -> Any:
     return library.arb(library.fmpq(value.numerator, value.denominator))
 
 
+def dyadic_ball(mantissa: int, exponent: int) -> Any:
+    """The ball [mantissa, mantissa + 1] 2^exponent, exactly."""
+    return flint().arb((2 * mantissa + 1, exponent - 1), (1, exponent - 1))
+
+
 @cache
 def power_of_two(exponent: int) -> Any:
     """The exact ball 2^exponent."""

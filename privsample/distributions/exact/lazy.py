@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from privsample.distributions.exact.balls import Rational, WorkingPrecision, enclose, flint, power_of_two
+from privsample.distributions.exact.balls import (
+    Rational,
+    WorkingPrecision,
+    dyadic_ball,
+    enclose,
+    flint,
+    power_of_two,
+)
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.words import WordStream
 
@@ -51,17 +58,20 @@ class LazyUniform:
         self._ball: Any = None
 
     def ball(self, bits: int) -> Any:
-        """An interval of the numbers that begin with the revealed bits: at least `bits` - 16 after leading zeros.
+        """An interval with all numbers that begin with the revealed bits: at least `bits` - 16 after leading zeros.
 
-        It is [v - 1, v + 1] 2^-count for the revealed bits v: an integer and a radius of 1 are made in a third of the
-        time of a ball around v + 1/2.
+        For revealed bits v, [v - 1, v + 1] 2^-count takes a third of the time of [v, v + 1] 2^-count. It is exact where
+        the working precision holds v.
         """
         needed = max(bits - _SLACK, 1)  # at least one bit: the ball must exclude 0, where logarithms are infinite
         if self._ball is None or self._value.bit_length() < needed:
             while self._value.bit_length() < needed:
                 self._value = self._value << 64 | self._words.word()
                 self._count += 64
-            self._ball = flint().arb(self._value, 1) * power_of_two(-self._count)
+            if flint().ctx.prec >= self._value.bit_length():
+                self._ball = flint().arb(self._value, 1) * power_of_two(-self._count)
+            else:
+                self._ball = dyadic_ball(self._value, -self._count)
         return self._ball
 
 

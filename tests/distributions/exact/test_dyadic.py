@@ -10,7 +10,7 @@ import pytest
 from flint import arb
 from scipy import special, stats
 
-from privsample.distributions.exact.balls import WorkingPrecision, enclose
+from privsample.distributions.exact.balls import WorkingPrecision, dyadic_ball, enclose
 from privsample.distributions.exact.gammas import GammaProposal, GammaSampler
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.quantiles import (
@@ -27,11 +27,6 @@ from privsample.distributions.exact.words import WordStream
 DEPTH = 40
 EIGHTH, FINE = Grid(pitch=2.0**-3), Grid(pitch=2.0**-6, low=0.0, high=1.0)
 POSITIVE = Grid(pitch=2.0**-3, low=0.0)
-
-
-def dyadic_ball(mantissa, exponent):
-    """The ball [mantissa, mantissa + 1] 2^exponent, exactly."""
-    return arb((2 * mantissa + 1, exponent - 1), (1, exponent - 1))
 
 
 def laplace50(x):
