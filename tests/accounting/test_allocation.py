@@ -12,6 +12,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair
 from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.subsampling import allocation_bounds
 from privsample.accounting.subsampling.allocation import AllocationPair, allocation_pair, allocation_pairs
 from privsample.errors import NotCertified, RelationMismatch
 
@@ -358,6 +359,25 @@ def test_a_million_steps() -> None:
         base=ps.GaussianAccountant(sensitivity=1, noise_std=1), scheme=ps.RandomAllocation(steps=10**6)
     )
     assert 0.0036 < account.epsilon(1e-6) < 0.0037
+
+
+def test_more_steps_than_a_lattice_resolves_cost_what_the_most_of_them_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With lattices of up to 100 steps. The truth of more steps lies below, by more the more steps there are."""
+    base = ps.GaussianAccountant(sensitivity=1, noise_std=1)
+
+    def epoch(steps: int) -> ps.SubsampledAccountant:
+        return ps.SubsampledAccountant(base=base, scheme=ps.RandomAllocation(steps=steps))
+
+    epsilons = np.array([0.0, 0.01, 0.1])
+    truth = {steps: epoch(steps).delta(epsilons) for steps in (100, 101, 400)}
+    assert (truth[101] < truth[100]).all()
+    monkeypatch.setattr(allocation_bounds, "MOST_STEPS", 100)
+    for steps in (101, 400):
+        capped = epoch(steps)
+        np.testing.assert_array_equal(capped.delta(epsilons), truth[100])
+        assert (capped.delta(epsilons) > truth[steps]).all()
+        assert {capped.kind("delta"), capped.kind("rdp")} == {"upper bound"}
+    assert 1.9 < truth[100][0] / truth[400][0] < 2.1  # the square root of the ratio of the steps
 
 
 def test_draws_are_uniform_sets_of_steps() -> None:

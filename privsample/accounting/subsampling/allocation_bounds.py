@@ -1,5 +1,6 @@
 """Privacy bounds of an epoch of randomly allocated records, from those of one step (allocation.md, steps 1 and 2)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from privsample.accounting.engine.envelope import direction_pairs
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.subsampling.allocation import allocation_pairs
 
+MOST_STEPS = 10_000_000  # more steps cost less; those of this many are reported, beyond which the lattices fail
 _VALUES = 3e5  # values of the base's privacy curve that the lattices of one account need
 
 
@@ -31,7 +33,9 @@ def allocation_bounds(base: PrivacyBounds, steps: int, times: int) -> PrivacyBou
 
 
 def _block(base: PrivacyBounds, steps: int) -> PrivacyBounds:
-    """Bounds of one of `steps` steps."""
+    """Bounds of one of `steps` steps, or of `MOST_STEPS` if there are more (allocation.md, section 1)."""
+    if steps > MOST_STEPS:
+        return replace(_block(base, MOST_STEPS), exact=frozenset())
     if steps == 1:
         return base
     removal, addition = direction_pairs(base, _VALUES, both_orders=False)
