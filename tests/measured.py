@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import pytest
-from slipcover import FileMatcher, ImportManager, Slipcover, merge_coverage, print_coverage
 
 _EXCLUDED = ["@overload", "@abstractmethod", r"^\s*\.\.\.$"]
 
@@ -31,9 +30,11 @@ class Measured:
         self.config = config
         self.folder = folder
         self.seen: dict[str, Any] | None = None
-        self.own: Slipcover | None = None
+        self.own: Any = None
         if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
             return  # the workers run the tests
+        from slipcover import FileMatcher, ImportManager, Slipcover  # most runs measure nothing
+
         self.own = Slipcover(branch=True, source=[folder], exclude_also=_EXCLUDED)
         ImportManager(self.own, FileMatcher(sources=[folder])).__enter__()
 
@@ -58,12 +59,16 @@ class Measured:
         if not self.seen:
             terminalreporter.line("nothing was measured")
             return
+        from slipcover import print_coverage
+
         print_coverage(self.seen, outfile=terminalreporter, skip_covered=True)
         if self.config.getoption("--require-all"):
             verdict = "all were run" if self._is_complete() else f"{self.folder} must be run in full, and is not"
             terminalreporter.line(verdict, red=not self._is_complete(), green=self._is_complete())
 
     def _join(self, seen: Any) -> None:
+        from slipcover import merge_coverage
+
         self.seen = merge_coverage(self.seen, seen) if self.seen and seen else self.seen or seen
 
     def _is_complete(self) -> bool:

@@ -30,10 +30,11 @@ def test_a_run_that_misses_a_line_or_a_branch_fails(tmp_path: Path, tests: str, 
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     workers = "1" if tests == "whole" else "0"  # a worker returns what it saw
     words = ["-p", "measured", "-p", "no:cacheprovider", "-n", workers, "--measure", "part", "--require-all"]
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # of this run
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        env=outer | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
         capture_output=True,
         text=True,
         check=False,

@@ -286,6 +286,7 @@ class Checkout:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
+        environment.pop("PYTEST_ADDOPTS", None)  # options of the run that started this one
         environment["PYTHONDONTWRITEBYTECODE"] = "" if keep_bytecode else "1"
         command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *tests]
         with subprocess.Popen(
