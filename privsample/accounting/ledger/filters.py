@@ -340,7 +340,7 @@ class CurveFilter(ApproximateFilter):
         """The excess by the better of the two rules; +inf if the infinity mass exceeds `set_aside`."""
         if total.infinity_mass > decimal(self.set_aside):
             return math.inf
-        pure = SumFilter(budget=DP(epsilon=self.budget.epsilon)).excess(total)
+        pure = SumFilter(budget=DP(epsilon=self.budget.epsilon)).excess(replace(total, infinity_mass=_ZERO))
         return pure if pure <= 0.0 else min(pure, self._curve_excess(total.renyi, self.budget.epsilon))
 
     def spent(self, total: PrivacyCost) -> float:
@@ -367,17 +367,25 @@ class CurveFilter(ApproximateFilter):
             return math.inf
         low, high = -math.log1p(-1.0 / (1.0 + s.max())), -math.log1p(-1.0 / (1.0 + s.min()))
 
-        def height_and_slope(x: float) -> tuple[float, float]:
+        def slope_at(x: float) -> float:
             terms = level + s * x
-            top = float(terms.max())
-            powers = np.exp(terms - top)
-            mean = float(powers @ s / powers.sum())
-            return math.log(-math.expm1(-x)) - top - math.log(powers.sum()), 1.0 / math.expm1(x) - mean
+            powers = np.exp(terms - np.maximum.reduce(terms))
+            return 1.0 / math.expm1(x) - float(powers @ s / np.add.reduce(powers))
 
         for _ in range(_ROUNDS):
             middle = math.sqrt(low * high)
-            low, high = (middle, high) if height_and_slope(middle)[1] > 0 else (low, middle)
-        height, slope = height_and_slope(low)
+            if slope_at(middle) > 0:
+                if middle == low:  # nothing changes any more
+                    break
+                low = middle
+            else:
+                if middle == high:
+                    break
+                high = middle
+        terms = level + s * low
+        top = float(terms.max())
+        height = math.log(-math.expm1(-low)) - top - math.log(np.exp(terms - top).sum())
+        slope = slope_at(low)
         bound = height + max(slope, 0.0) * (high - low) - math.log(self.own_delta)
         return bound + 1e-14 + 1e-15 * float(np.abs(level[level > -np.inf]).max())
 

@@ -1,14 +1,20 @@
 """A ledger that was copied, moved, linked or restored: no entry is lost, and one line says what to do."""
 
+import json
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from privsample import DP
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.ledger import place as places
 from privsample.accounting.ledger.journal import Journal, check_journal, read_journal
@@ -271,8 +277,6 @@ def test_a_file_that_is_replaced_while_it_is_written_is_not_drawn_from(one, path
         shutil.copy(path, path.with_name("copy"))
         return _replaced(log)
 
-    from contextlib import contextmanager
-
     @contextmanager
     def _replaced(log):
         with write(log) as writer:
@@ -405,14 +409,65 @@ def test_costs_are_what_the_entries_added(one, made, tmp_path):
     assert one.costs() == {1: pytest.approx(0.01), 2: pytest.approx(0.06)}
     assert one.costs(1) == {2: one.costs(last=9)[2]}
     assert one.cost_measure == "ε spent (nats)"
-    copies = Ledger(tmp_path / "copies", budget=BUDGET, family=LAPLACE.accountant, **TOY)
-    copies.spend(LAPLACE.accountant, times=2)
-    copies.spend(LAPLACE.accountant)
+    copies = Ledger(tmp_path / "copies", budget=DP(epsilon=1), family=pure(0.1), **TOY)
+    copies.spend(pure(0.1), times=2)
+    copies.spend(pure(0.1))
     assert copies.costs() == {1: 2.0, 2: 1.0}
     assert copies.costs(1) == {2: 1.0}
     assert copies.cost_measure == "copies used"
     with pytest.raises(ValueError, match="last"):
         one.costs(0)
+
+
+# Several processes at once.
+
+
+def at_once(*steps):
+    """Run the steps in threads that start together; each opens the file by itself, as processes do."""
+    gate, errors = threading.Barrier(len(steps)), []
+
+    def run(step):
+        gate.wait()
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(step,)) for step in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_several_that_open_a_moved_ledger_bind_it_once(one, path):
+    now = path.rename(path.with_name("now"))
+    at_once(*[lambda: Ledger.moved(now).spend(pure(0.01))] * 4)
+    events = [json.loads(event.document)["event"] for event in Log(path=now, timeout=1.0).after(None)]
+    assert events.count("place") == 1
+    assert events.count("spend") == 5
+    assert len(Ledger(now).history()) == 5
+
+
+def test_backups_beside_writers_hold_all_entries_of_a_moment(one, path):
+    heads = []
+
+    def back_up():
+        for number in range(5):
+            before = len(Ledger(path).history())
+            copy = path.with_name(f"backup {number}")
+            heads.append(one.backup(copy))
+            assert len(Ledger.moved(copy, at_least=heads[-1]).history()) >= before
+
+    def write():
+        for _ in range(5):
+            Ledger(path).spend(pure(0.001))
+
+    at_once(back_up, write, write)
+    assert len(Ledger(path).history()) == 11
+    for head in heads:
+        Ledger(path, at_least=head)
 
 
 # The journal itself.
@@ -482,9 +537,6 @@ def test_the_look_at_a_journal_keeps_the_locks_of_other_threads(one, path):
             "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None);"
             "\ntry: c.execute('BEGIN IMMEDIATE')\nexcept sqlite3.OperationalError as error: print(error)"
         )
-        import subprocess
-        import sys
-
         ran = subprocess.run([sys.executable, "-S", "-c", code, path], capture_output=True, text=True, check=True)
         assert "locked" in ran.stdout
         writer.connection.execute("ROLLBACK")

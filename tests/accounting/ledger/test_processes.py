@@ -3,22 +3,17 @@
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-import privsample
-from privsample import DP
+from privsample import DP, LaplaceMechanism
 from privsample.accounting.ledger import Ledger
 from privsample.errors import BudgetExceeded
 from tests.accounting.ledger.shared import TOY, pure
 
-ROOT = Path(privsample.__file__).parents[1]
 ONE = DP(epsilon=1)
 killing = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
 # A server that has imported the ledger forks the processes, which then need not import it again; on systems without
@@ -26,46 +21,64 @@ killing = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 
 SERVED = "forkserver" in multiprocessing.get_all_start_methods()
 PROCESSES = multiprocessing.get_context("forkserver" if SERVED else "spawn")
 if SERVED:
-    PROCESSES.set_forkserver_preload(["privsample.accounting.ledger", "tests.accounting.ledger.shared"])
-DRAW = """
-import os, signal, sys
-from pathlib import Path
-from privsample import LaplaceMechanism
-from privsample.accounting.ledger import Ledger
+    PROCESSES.set_forkserver_preload(["pytest", "privsample.accounting.ledger", "tests.accounting.ledger.shared"])
+
 
 class Killed:
+    """A mechanism whose process is killed when it should draw."""
+
     accountant = LaplaceMechanism(sensitivity=1, scale=4).accountant
+
+    def __init__(self, drawn):
+        self.drawn = drawn
+
     def release(self, data):
         os.kill(os.getpid(), signal.SIGKILL)
-        Path("drawn").touch()
+        self.drawn.touch()
 
-ledger = Ledger("toy.ledger")
-if sys.argv[1] == "plan":
-    plan = ledger.reservation(1)
-    mark = ledger._mark_draw
-    def killed(*of):
-        mark(*of)
+
+def draw(path, how, drawn):
+    """Be killed between the spend and the draw."""
+    ledger = Ledger(path)
+    if how == "release":
+        ledger.release(Killed(drawn), 1.0)
+    else:
+        plan, mark = ledger.reservation(1), Ledger._mark_draw
+
+        def killed(*of):
+            mark(*of)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Ledger._mark_draw = killed
+        plan.release(0, 1.0)
+    drawn.touch()
+
+
+def spend_without_end(path, reported):
+    """Spend, and report the number of each entry in a line that a kill cannot take back."""
+    ledger, file = Ledger(path), os.open(reported, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(file, b"0\n")
+    while True:
+        os.write(file, f"{ledger.spend(pure(1e-6)).number}\n".encode())
+
+
+def die_in_a_write(path):
+    """Be killed with half a write in the file."""
+    ledger = Ledger(path)
+    with ledger._log.writing() as writer:
+        writer.connection.execute("PRAGMA cache_size = 1")
+        last = ledger._state.last
+        for _ in range(300):
+            last = writer.add(last, "x" * 2000)
         os.kill(os.getpid(), signal.SIGKILL)
-    type(ledger)._mark_draw = lambda self, *of: killed(*of)
-    plan.release(0, 1.0)
-else:
-    ledger.release(Killed(), 1.0)
-Path("drawn").touch()
-"""
-SPEND = """
-from privsample import PureAccountant
-from privsample.accounting.ledger import Ledger
-ledger = Ledger("toy.ledger")
-print("ready", flush=True)
-while True:
-    print(ledger.spend(PureAccountant(stated_epsilon=1e-6)).number, flush=True)
-"""
 
 
-def start(program, folder, *words, **settings):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("COVERAGE_PROCESS_START", None)
-    return subprocess.Popen([sys.executable, "-c", program, *words], cwd=folder, env=environment, **settings)
+def run(target, *words):
+    """Run a process to its end, and return its exit code."""
+    process = PROCESSES.Process(target=target, args=words)
+    process.start()
+    process.join(60)
+    return process.exitcode
 
 
 def race(path, gate, won):
@@ -115,8 +128,8 @@ def test_threads_share_one_ledger(made):
 def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, made, how):
     ledger = made(ONE)
     if how == "plan":
-        ledger.reserve([privsample.LaplaceMechanism(sensitivity=1, scale=4)])
-    assert start(DRAW, tmp_path, how).wait() == -signal.SIGKILL
+        ledger.reserve([LaplaceMechanism(sensitivity=1, scale=4)])
+    assert run(draw, ledger.path, how, tmp_path / "drawn") == -signal.SIGKILL
     assert not (tmp_path / "drawn").exists()
     again = Ledger(ledger.path)
     assert again.spent() == ledger.spent() == 0.25
@@ -132,16 +145,18 @@ def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, made, how):
 )
 def test_a_kill_at_any_moment_loses_no_entry(waits, tmp_path, made):
     """Whatever a killed process had reported as spent is there, at most one entry more, and the file is in order."""
-    ledger = made(ONE)
+    ledger, reports = made(ONE), tmp_path / "reported"
     for wait in waits:
         before = len(ledger.history())
-        process = start(SPEND, tmp_path, stdout=subprocess.PIPE, text=True)
-        assert process.stdout.readline() == "ready\n"
+        reports.unlink(missing_ok=True)
+        process = PROCESSES.Process(target=spend_without_end, args=(ledger.path, reports))
+        process.start()
+        while not (reports.exists() and reports.read_text()):
+            time.sleep(0.001)
         time.sleep(wait)
         process.kill()
-        numbers = [int(line) for line in process.stdout.read().split("\n")[:-1]]
-        process.stdout.close()
-        process.wait()
+        process.join()
+        numbers = [int(line) for line in reports.read_text().split()]
         reported = max([before, *numbers])
         history = Ledger(ledger.path).history()
         assert reported <= len(history) <= reported + 1
@@ -154,18 +169,7 @@ def test_a_kill_while_the_journal_is_hot_rolls_back(tmp_path, made):
     """A writer that dies with half a transaction in the file leaves the state before it."""
     ledger = made(ONE)
     ledger.spend(pure(0.25))
-    program = """
-import os, signal
-from privsample.accounting.ledger import Ledger
-ledger = Ledger("toy.ledger")
-with ledger._log.writing() as writer:
-    writer.connection.execute("PRAGMA cache_size = 1")
-    last = ledger._state.last
-    for _ in range(300):
-        last = writer.add(last, "x" * 2000)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    assert start(program, tmp_path).wait() == -signal.SIGKILL
+    assert run(die_in_a_write, ledger.path) == -signal.SIGKILL
     assert (tmp_path / "toy.ledger-journal").exists()
     assert Ledger(ledger.path).spent() == ledger.spent() == 0.25
     ledger.spend(pure(0.25))

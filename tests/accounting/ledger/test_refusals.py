@@ -138,7 +138,10 @@ def test_a_failing_account_may_be_refused_for_its_epsilon(made):
 
 
 def test_the_general_rule_names_what_would_admit_more(tmp_path):
-    """Sixty samples cost 0.849 together, and the general rule refuses the first."""
+    """Sixty samples cost 0.849 together, and the general rule refuses the first.
+
+    As the family they fill a ledger: test_a_step_on_a_sample_fills_a_budget_as_its_own_family.
+    """
     step = ps.SubsampledAccountant(
         base=ps.GaussianAccountant(sensitivity=1, noise_std=1), scheme=ps.PoissonSampling(rate=0.01)
     )
@@ -149,5 +152,4 @@ def test_the_general_rule_names_what_would_admit_more(tmp_path):
         assert words in str(caught.value)
     assert "--family JSON" in caught.value.command_line
     assert "--approximate-share" in caught.value.command_line
-    ps.Ledger(tmp_path / "family.db", family=step, **names).spend(step, times=120)
     ps.Ledger(tmp_path / "plan.db", approximate_share=0.9999, **names).reserve([(step, 60)])
