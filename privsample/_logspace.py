@@ -45,7 +45,9 @@ def expm1_excess(x: Real) -> FloatArray:
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(small)
     for k in range(17, 1, -1):
-        series = (series * small + 1.0) / k
+        series *= small
+        series += 1.0
+        series /= k
     return np.where(near, small * small * series, far)
 
 
@@ -55,7 +57,8 @@ def log1p_excess(x: Real) -> FloatArray:
     small = np.clip(x, -0.1, 0.1)
     series = np.zeros_like(small)
     for k in range(18, 1, -1):
-        series = 1.0 / k - small * series
+        series *= small
+        np.subtract(1.0 / k, series, out=series)
     return np.where(np.abs(x) < 0.1, small * small * series, x - np.log1p(x))
 
 
@@ -109,7 +112,8 @@ def complex_log1p_excess(w: ComplexArray) -> ComplexArray:
     small = np.where(np.abs(w) < 0.1, w, 0.0)
     series = np.zeros_like(small)
     for k in range(18, 1, -1):
-        series = 1.0 / k - small * series
+        series *= small
+        np.subtract(1.0 / k, series, out=series)
     return np.where(np.abs(w) < 0.1, small * small * series, w - np.log(1.0 + w))
 
 

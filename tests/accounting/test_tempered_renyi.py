@@ -62,8 +62,8 @@ def log_mass(name, n, temperature, s):
                 return -r * ((t - mp.mpf(m)) ** 2 / (2 * mp.mpf(v)) + (n * t**2 - 2 * s * t) / (2 * mp.mpf(w)))
 
     cuts = [low + (high - low) * k / 6 for k in range(7)]
-    top = max(log_density(t) for t in mp.linspace(low, high, 101))
-    fine = [low + (high - low) * mp.mpf(2) ** -k for k in (12, 9, 6, 4)]
+    top = max(log_density(t) for t in mp.linspace(low, high, 21))
+    fine = [low + (high - low) * mp.mpf(2) ** -k for k in (6, 4)]
     cuts = sorted({*cuts, *fine, *(low + high - t for t in fine)})
     return top + mp.log(mp.quad(lambda t: mp.exp(log_density(t) - top), cuts, method="gauss-legendre"))
 
@@ -76,7 +76,7 @@ def exact(name, n, temperature, p, q, order):
         return (blend - a * one + (a - 1) * other) / (a - 1)
 
 
-def sums(name, n, moved=1, count=5):
+def sums(name, n, moved=1, count=3):
     """(sum of the others, what the records that move add at most and at least)."""
     model, _ = MODELS[name]
     low, high = model.domain.low, model.domain.high
@@ -113,7 +113,7 @@ def test_no_sum_exceeds_the_account_at_thirty_digits(name, order, moved):
     assert claimed <= truth * (mp.mpf(1.01) if whole else mp.mpf(1.05))  # chords between orders: 0.6 percent
 
 
-def grid(account, orders, count=1001):
+def grid(account, orders, count=401):
     """The largest divergence over a dense grid of sums, both ways round, which is itself rounded up by 1e-9."""
     members = account._family
     sums = np.arange(members.last + 1) if members.integer_valued else np.linspace(0, members.last, count)
@@ -132,10 +132,10 @@ def worst_of_300(name):
 
 
 def searches():
-    """Two numbers of records for each model, and a third for the one whose members are cheapest to compute."""
+    """One number of records for each model, and three for the one whose members are cheapest to compute."""
     for name, n, temperature in itertools.product(MODELS, (2, 30, 700), (1.0, 8.0)):
         cheap = name == "normal"
-        short = (n, temperature) in {(2, 1.0), (30, 8.0)} or (cheap and (n, temperature) == (700, 1.0))
+        short = (n, temperature) == (30, 8.0) or (cheap and (n, temperature) in {(2, 1.0), (700, 1.0)})
         yield pytest.param(name, n, temperature, marks=[] if short else pytest.mark.long)
 
 
@@ -284,13 +284,31 @@ def test_lemmas_on_the_variance(family, rng):
     assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
 
 
+@pytest.mark.parametrize("weight", [40.0, 1e9])
+def test_the_excess_of_the_logistic_potential_at_fifty_digits(weight):
+    """Near and far from the point, together and alone."""
+    potential = LogisticPotential(weight=weight)
+    far = 29.0 if weight < 1e7 else 5.0  # beyond, the density under a large weight is nothing, and digits are lost
+    y, z = np.meshgrid([-30.0, -3.0, 0.0, 5.0], [-80.0, -31.0, -2.0, -1e-6, 1e-6, 2.0, far, 45.0])
+    found = potential.excess(y, z)
+    with mp.workdps(50):
+        for own, at, move in zip(found.ravel(), y.ravel(), z.ravel(), strict=True):
+            a, b = mp.mpf(at), mp.mpf(move)
+            truth = mp.log1p(mp.exp(a + b)) - mp.log1p(mp.exp(a)) - b / (1 + mp.exp(-a))
+            assert abs(mp.mpf(own) / weight - truth) <= mp.mpf(10) ** -9 * truth + mp.mpf(10) ** -16 * abs(b)
+    alone = [potential.excess(y[row], z[row]) for row in range(len(z))]
+    assert np.array_equal(found, alone)
+
+
 def test_a_deviation_that_is_nan_raises(monkeypatch):
     monkeypatch.setattr(TruncatedFamily, "deviation", lambda self, phi: np.full(phi.shape, np.nan))
     with pytest.raises(NumericalFailure, match="NaN or infinite"):
         account_of("beta", 5).rdp(2.0)
 
 
-@pytest.mark.parametrize("name", [pytest.param("real beta", marks=pytest.mark.long), "poisson", "exponential"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.long) for name in ("real beta", "poisson")), "exponential"]
+)
 def test_groups_compositions_and_epsilon_improve_on_the_closed_forms(name):
     """Compared with the closed forms alone, for real-valued records, groups and compositions."""
     account = account_of(name, 40)
@@ -312,8 +330,9 @@ def test_families_too_large_or_too_narrow_to_search_use_the_closed_forms():
     three = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=5, temperature=2, truncation=0.1)
     assert three._family is None
     assert three.rdp(np.empty(0)).shape == (0,)
-    assert account_of("beta", 5).rdp(np.empty(0)).shape == (0,)
-    assert account_of("beta", 5).rdp(1e9) < account_of("beta", 5).pure_epsilon
+    few = account_of("beta", 5)
+    assert few.rdp(np.empty(0)).shape == (0,)
+    assert few.rdp(1e9) < few.pure_epsilon
 
 
 def test_blocks_within_the_slack_count_by_their_bounds(monkeypatch):

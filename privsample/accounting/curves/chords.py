@@ -71,19 +71,18 @@ class RenyiChords:
     def __call__(self, orders: FloatArray) -> FloatArray:
         """The chord at each order, rounded up; the first value below the first node, +inf above the last."""
         s = np.asarray(orders, dtype=np.float64) - 1.0
-        at = np.clip(np.searchsorted(self.excess, s), 1, max(len(self.excess) - 1, 1))
         result = np.where(s <= self.excess[0], self.divergence[0], np.inf)
         if len(self.excess) == 1:
             return result
+        # Searches over orders ask for one order at a time, and spend most of their time here.
+        at = np.minimum(np.maximum(np.searchsorted(self.excess, s), 1), len(self.excess) - 1)
         low, high = self.excess[at - 1], self.excess[at]
-        heights = self.excess * self.divergence
         inside = (s > self.excess[0]) & (s <= self.excess[-1])
         with np.errstate(invalid="ignore", over="ignore"):
-            share = np.clip((s - low) / (high - low), 0.0, 1.0)
-            height = np.where(share > 0.0, share * heights[at], 0.0) + np.where(
-                share < 1.0, (1 - share) * heights[at - 1], 0.0
-            )
-            chord = (height + 8 * _ULP * heights[at]) / s * _UP  # rounding error of the two weights and their sum
+            below, above = low * self.divergence[at - 1], high * self.divergence[at]
+            share = np.minimum(np.maximum((s - low) / (high - low), 0.0), 1.0)
+            height = np.where(share > 0.0, share * above, 0.0) + np.where(share < 1.0, (1 - share) * below, 0.0)
+            chord = (height + 8 * _ULP * above) / s * _UP  # rounding error of the two weights and their sum
         return np.where(inside, chord, result)
 
 

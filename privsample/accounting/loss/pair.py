@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp, resolved
-from privsample._value import Memo, frozen_value, set_fields
+from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims, exact, finite_table
@@ -634,24 +634,40 @@ class DiscretePair(LossPair):
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """log(sum p e^{(a-1) L}) / (a-1); each term is rounded up by the rounding error of its exponent and factors."""
-        s = np.asarray(orders)[..., None] - 1.0
-        if np.isposinf(self.loss).any():
+        if self._renyi_terms is None:
             return np.full(np.shape(orders), np.inf)
-        present = ~np.isneginf(self.loss)
-        loss, log_p, only_q = self.loss[present], self.log_p[present], self.log_q[~present]
-        error = _ULP * (8.0 - 2 * log_p)
+        s = np.asarray(orders)[..., None] - 1.0
+        loss, log_p, mass, error, loss_error, excess, p_zero = self._renyi_terms
         # Sum p e^{sL} - 1 = sum p [(e^{sL} - 1 - sL) + s (e^{-L} - 1 + L)] + s Q(p = 0): all terms are positive.
-        p_zero = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # mass of Q where P is zero
         with np.errstate(over="ignore", invalid="ignore"):
             exponent = s * loss
             exponent_error = error + 2 * _ULP * np.abs(exponent)
-            p = np.exp(log_p) * (1.0 + exponent_error + 2 * _ULP * np.abs(loss))
-            near = np.log1p((p * (expm1_excess(exponent) + s * expm1_excess(-loss))).sum(-1) + s[..., 0] * p_zero)
-            terms = log_p + exponent + exponent_error
-            top = terms.max(axis=-1)
-            far = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + 8 * _ULP * (1.0 + np.abs(top))
-            far = np.where(np.isposinf(top), np.inf, far)
-        return checked_divergence(np.where(near < 1.0, near, far) / s[..., 0] * (1.0 + 16 * _ULP))
+            p = mass * (1.0 + exponent_error + loss_error)
+            found = np.log1p((p * (expm1_excess(exponent) + s * excess)).sum(-1) + s[..., 0] * p_zero)
+            if not (found < 1.0).all():
+                terms = log_p + exponent + exponent_error
+                top = terms.max(axis=-1)
+                far = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + 8 * _ULP * (1.0 + np.abs(top))
+                found = np.where(found < 1.0, found, np.where(np.isposinf(top), np.inf, far))
+        return checked_divergence(found / s[..., 0] * (1.0 + 16 * _ULP))
+
+    @cached
+    def _renyi_terms(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float] | None:
+        """What the Rényi divergence of each order takes from the outcomes; None if a loss is infinite.
+
+        Losses where P is positive, log P and P there, the rounding errors of the exponents and of the losses,
+        e^{-L} - 1 + L, and the mass of Q where P is zero, rounded up.
+        """
+        if np.isposinf(self.loss).any():
+            return None
+        present = ~np.isneginf(self.loss)
+        loss, log_p, only_q = self.loss[present], self.log_p[present], self.log_q[~present]
+        p_zero = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = expm1_excess(-loss)
+        return loss, log_p, np.exp(log_p), _ULP * (8.0 - 2 * log_p), 2 * _ULP * np.abs(loss), excess, p_zero
 
     @property
     def max_divergence(self) -> float:

@@ -66,13 +66,18 @@ class LogisticPotential(Potential):
     def excess(self, y: FloatArray, z: FloatArray) -> FloatArray:
         """Computed at -|y| by symmetry, where the two terms cancel by at most a factor of two."""
         p, z = special.expit(-np.abs(y)), np.where(y > 0.0, -z, z)
-        near = np.clip(z, -30.0, 30.0)
+        beyond = np.abs(z) > 30.0
+        some_beyond = bool(beyond.any())
+        near = np.clip(z, -30.0, 30.0) if some_beyond else z
         if self.weight < _LARGE_WEIGHT:
             inner = np.log1p(p * np.expm1(near)) - p * near
         else:
             inner = p * expm1_excess(near) - log1p_excess(p * np.expm1(near))
+        inner = np.maximum(inner, 0.0)
+        if not some_beyond:  # the other branch takes as long as this one
+            return self.weight * inner
         far = np.logaddexp(np.log1p(-p), z + np.log(p)) - p * z
-        return self.weight * np.where(np.abs(z) > 30.0, far, np.maximum(inner, 0.0))
+        return self.weight * np.where(beyond, far, inner)
 
 
 @frozen_value
