@@ -127,10 +127,10 @@ def test_lattice_agrees_with_the_table_of_a_finite_base() -> None:
     """
     with np.errstate(divide="ignore"):
         finite = DiscretePair(log_p=np.log([0.5, 0.4, 0.0, 0.1]), log_q=np.log([0.6, 0.3, 0.1, 0.0]))
-    for base, steps, removed in ((binary_pair(1.0), 5, True), (finite, 12, True), (finite, 12, False)):
-        table = allocation_pair(base, steps, removed=removed)
-        lattice = AllocationPair(base=base, steps=steps, removed=removed)
-        e = np.array([-0.4, 0.0, 0.02, 0.1, 0.25])
+    for removed in (True, False):
+        table = allocation_pair(finite, 12, removed=removed)
+        lattice = AllocationPair(base=finite, steps=12, removed=removed)
+        e = np.array([-0.4, 0.02, 0.25])
         above = np.exp(lattice.log_delta(e)) - np.exp(table.log_delta(e))
         assert (above >= -1e-13).all()
         assert (above <= 2e-6).all()

@@ -67,7 +67,7 @@ def test_no_more_than_the_ceiling_and_infinite_from_the_limit_on():
 
 def test_sampled_curves_are_close_to_the_exact_integral():
     """The tables took the unsampled curve in place of the sampled one, which is up to 45 times as large."""
-    base = ps.ZCDPAccountant(rho=0.05, relation=ps.ReplaceOne(n=50))
+    base = ps.GaussianAccountant(sensitivity=1, noise_std=10**0.5, relation=ps.ReplaceOne(n=50))
     account = ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50))
     (pair,) = account.bounds.pairs
     orders = np.array([1.1, 8.0])

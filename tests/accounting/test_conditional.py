@@ -24,12 +24,12 @@ def conditional(floor, base=BASE, *, stops=False, stop="before"):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_every_set_is_dominated(seed):
-    p, q = np.maximum(np.random.default_rng(seed).dirichlet(np.ones(4), 2), 1e-3)
+    p, q = np.maximum(np.random.default_rng(seed).dirichlet(np.ones(3), 2), 1e-3)
     p, q = p / p.sum(), q / q.sum()
     pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
     base = Finite(listed=(pair, pair.reverse()))
-    for size in (1, 2, 3):
-        for chosen in map(list, itertools.combinations(range(4), size)):
+    for size in (1, 2):
+        for chosen in map(list, itertools.combinations(range(3), size)):
             account = conditional(min(p[chosen].sum(), q[chosen].sum()), base)
             delta, divergence = account.delta(EPSILONS), account.rdp(ORDERS)
             for one, other in ((p, q), (q, p)):
@@ -53,7 +53,7 @@ def test_every_set_beside_stops_is_dominated(seed, floor, stop):
     epsilons = np.array([0.0, 0.05, 0.3, 1.0, 2.0, -0.5])
     delta, divergence = account.delta(epsilons), account.rdp(ORDERS)
     wholes = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
-    for accepted in [*wholes, *rng.uniform(size=(40, 4))]:
+    for accepted in [*wholes, *rng.uniform(size=(16, 4))]:
         distributions = [np.append((1 - floor) * distribution * accepted, floor) for distribution in (p, q)]
         if stop == "after":
             distributions = [np.append(one * accepted, floor * (one @ (1 - accepted))) for one in (p, q)]

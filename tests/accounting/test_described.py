@@ -71,6 +71,11 @@ def test_accounts_of_examples(name):
             assert ((np.diff(bound) <= 0) & (bound[1:] >= 0) & (bound[:-1] <= 1)).all()
         else:
             check(requirement, test, account)
+    for requirement, test in distributions("account", "delta").items():
+        if (requirement, name) in SLOW_AT_A_DELTA:
+            continue
+        if requirement != "test_routes" or account.kind("epsilon") == "exact":  # explaining bounds takes seconds
+            check(requirement, test, account, DELTA)
 
 
 @pytest.mark.long
@@ -83,16 +88,6 @@ def test_slow_accounts_of_examples(requirement, name):
 @pytest.mark.parametrize(("requirement", "name"), sorted(SLOW_AT_A_DELTA))
 def test_slow_accounts_of_examples_at_a_delta(requirement, name):
     check(requirement, distributions("account", "delta")[requirement], account_of(name), DELTA)
-
-
-@each_account
-def test_accounts_of_examples_at_a_delta(name):
-    account = account_of(name)
-    for requirement, test in distributions("account", "delta").items():
-        if (requirement, name) in SLOW_AT_A_DELTA:
-            continue
-        if requirement != "test_routes" or account.kind("epsilon") == "exact":  # explaining bounds takes seconds
-            check(requirement, test, account, DELTA)
 
 
 def test_the_requirements_are_found():

@@ -26,6 +26,7 @@ from privsample import (
     privacy_statement,
 )
 from privsample._serial import encode
+from privsample.accounting.curves import quadrature
 from privsample.accounting.curves.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import DiscretePair, checked_divergence
@@ -52,10 +53,12 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
     assert np.allclose(values, account.pure_epsilon, rtol=1e-6)
 
 
-@pytest.mark.parametrize("account", [*PURE[:2], *PURE[4:]], ids=lambda a: type(a).__name__)  # one of each class
+@pytest.mark.parametrize(  # one of each class
+    "account", [*PURE[:2], pytest.param(PURE[4], marks=pytest.mark.long), PURE[5]], ids=lambda a: type(a).__name__
+)
 def test_at_the_least_delta_compositions_cost_their_pure_guarantee(account):
     assert (2 * account).epsilon(1e-300) == pytest.approx(2 * account.pure_epsilon, rel=1e-6)
-    assert (5 * account).epsilon(1e-300) >= account.pure_epsilon
+    assert (3 * account).epsilon(1e-300) >= account.pure_epsilon
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,7 @@ def test_models_without_an_account():
         PosteriorAccountant(model=NormalUnknownVariance.example(), n=3)
 
 
-def test_impossible_numbers_raise():
+def test_impossible_numbers_raise(monkeypatch):
     for impossible in (np.array([np.nan]), np.array([-1e-3])):
         with pytest.raises(NumericalFailure):
             checked_divergence(impossible)
@@ -111,7 +114,8 @@ def test_impossible_numbers_raise():
         log_delta_from_renyi(lambda orders: orders * np.nan, np.inf, 1.0)
     with pytest.raises(NumericalFailure, match="NaN"):
         log_integral(lambda *arguments: arguments[-1] * np.nan, 1)
-    with pytest.raises(NumericalFailure):
+    monkeypatch.setattr(quadrature, "_MOST_PANELS", 10_000)
+    with pytest.raises(NumericalFailure, match="did not converge"):
         log_integral(lambda *arguments: 40 * np.sin(1e9 * arguments[-1]) - arguments[-1], 1)
 
 

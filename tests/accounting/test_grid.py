@@ -87,7 +87,9 @@ def with_laplace(shift, delta, cuts=()):
 
     def result(at):
         kinks = sorted({x for cut in cuts for x in [mp.mpf(at) - cut] if -shift < x < shift})
-        inside = mp.quad(lambda x: mp.exp((x - shift) / 2) / 4 * delta(at - x), [-shift, *kinks, shift], maxdegree=6)
+        inside = mp.quad(
+            lambda x: mp.exp((x - shift) / 2) / 4 * delta(at - x), [-shift, *kinks, shift], method="gauss-legendre"
+        )
         return delta(at - shift) / 2 + mp.exp(-shift) / 2 * delta(at + shift) + inside
 
     return result
@@ -114,9 +116,7 @@ def test_randomized_response(epsilon, times, log_delta):
 
 
 def test_a_million_randomized_responses():
-    members = [(binary_pair(0.01), 10**6)]
-    for log_delta in (np.log(1e-6), np.log(1e-300)):
-        settles(members, binomial(0.01, 10**6), log_delta)
+    settles([(binary_pair(0.01), 10**6)], binomial(0.01, 10**6), np.log(1e-300))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ LAPLACES = ((1.0, 1.0), (1.0, 1.7), (0.01, 2.0))
         pytest.param(
             shifts,
             delta,
-            marks=[] if (shifts == LAPLACES[1] or (shifts, delta) == (LAPLACES[2], 1e-6)) else pytest.mark.long,
+            marks=[] if (shifts, delta) in ((LAPLACES[1], 1e-200), (LAPLACES[2], 1e-6)) else pytest.mark.long,
         )
         for shifts in LAPLACES
         for delta in (0.3, 1e-6, 1e-200)
@@ -175,8 +175,16 @@ def test_fifty_laplace_releases_by_an_independent_sum():
     assert -1e-9 <= found - 18.7546813882 <= LOOSE
 
 
-@pytest.mark.parametrize("log_delta", [np.log(0.1), np.log(1e-6), np.log(1e-12), np.log(1e-300)])
-@pytest.mark.parametrize(("mu", "times"), [(1.0, 1), (0.1, 100), (0.003, 10**4), (5.0, 3)])
+def gaussian_cases():
+    """One delta for each number of releases, one number of releases for each delta; the others in the long lane."""
+    for (mu, times), delta in itertools.product(
+        ((1.0, 1), (0.1, 100), (0.003, 10**4), (5.0, 3)), (0.1, 1e-6, 1e-12, 1e-300)
+    ):
+        marks = [] if times == 100 or delta == 1e-6 else pytest.mark.long
+        yield pytest.param(mu, times, np.log(delta), marks=marks)
+
+
+@pytest.mark.parametrize(("mu", "times", "log_delta"), list(gaussian_cases()))
 def test_gaussians_have_a_closed_form(mu, times, log_delta):
     members, truth = [(GaussianPair(mu=mu), times)], gaussian(mp.mpf(mu) * mp.sqrt(times))
     found = grid.compose_at_log_delta(members, log_delta).epsilon(log_delta)
@@ -255,11 +263,10 @@ def test_a_tiny_loss_among_large_ones_needs_no_huge_grid():
 
 
 def test_many_tiny_losses_keep_their_relative_precision():
-    found = ProductPair(members=((LaplacePair(shift=1e-9), 10**6),)).least_epsilon(np.log(1e-9))
-    settles([(binary_pair(1e-9), 10**6)], binomial(1e-9, 10**6), np.log(1e-9), loose=1e-9)
-    assert found == pytest.approx(
-        ProductPair(members=((binary_pair(1e-9), 10**6),)).least_epsilon(np.log(1e-9)), rel=1e-2
-    )
+    members, log_delta = [(binary_pair(1e-9), 10**5)], np.log(1e-9)
+    settles(members, binomial(1e-9, 10**5), log_delta, loose=1e-9)
+    found = ProductPair(members=((LaplacePair(shift=1e-9), 10**5),)).least_epsilon(log_delta)
+    assert found == pytest.approx(ProductPair(members=tuple(members)).least_epsilon(log_delta), rel=1e-2)
 
 
 def test_a_composition_of_zero_losses_has_zero_delta():
@@ -330,7 +337,7 @@ def test_grid_and_contour_agree_and_lie_below_the_renyi_bound(members):
         assert product.log_delta(np.float64(epsilon)) <= np.log(delta) + (1e-2 if is_expensive else 1e-5)
         assert product.log_delta(np.float64(epsilon + (1e-2 if is_expensive else LOOSE))) <= np.log(delta)
         assert np.log(delta) <= log_delta_from_renyi(product.renyi, product.order_limit, epsilon - LOOSE)
-    grid = product.log_delta(np.linspace(-2.0, 6.0, 12))
+    grid = product.log_delta(np.linspace(-2.0, 6.0, 7))
     assert (np.diff(np.exp(grid)) <= 1e-9).all()
     turned = product.reverse().log_delta(np.array([0.7]))
     assert np.exp(product.log_delta(np.array([-0.7]))) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + turned))

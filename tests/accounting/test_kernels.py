@@ -77,16 +77,16 @@ def test_edges_of_the_constants():
     assert MixingConstants(matrix=[[1.0, 1e-320], [1.0, 0.0]]).hockey_stick(1.0) <= 2e-320
 
 
-def test_a_kernel_of_a_thousand_states(rng):
+def test_a_kernel_of_many_states(rng):
     """Two passes over the pairs of states, in C: no call for each pair, and no table of all differences."""
-    rows = rng.dirichlet(np.full(1000, 0.5), 1000)
+    rows = rng.dirichlet(np.full(400, 0.5), 400)
     found = MixingConstants(matrix=rows)
     with counted() as cost:
         values = found.dobrushin, found.doeblin, found.ultra_mixing, float(found.hockey_stick(0.5))
     assert cost.calls[distance.pdist.__name__] + cost.calls[distance.cdist.__name__] == 2
-    assert cost.calls.total() < 10_000  # there are 499,500 pairs
-    assert cost.numbers < 20_000_000  # there are 499,500,000 differences
-    one, other = rng.integers(1000, size=(2, 4000))
+    assert cost.calls.total() < 10_000  # there are 79,800 pairs
+    assert cost.numbers < 4_000_000  # there are 31,920,000 differences
+    one, other = rng.integers(400, size=(2, 2000))
     assert np.abs(rows[one] - rows[other]).sum(axis=1).max() / 2 <= values[0]
     assert np.maximum(rows[one] - np.exp(0.5) * rows[other], 0.0).sum(axis=1).max() <= values[3]
     between = float(found.hockey_stick(0.55))
@@ -114,8 +114,8 @@ ORDERS = np.array([1.01, 2.0, 10.0, 500.0])
 
 
 def test_bounds_never_undercut_the_exact_curves(rng):
-    """Hundreds of cases of kernel, base and epsilon or order; the benchmark counts ten thousand, and the slack."""
-    for case in range(30):
+    """More than a hundred cases of kernel, base and epsilon or order; the benchmark counts ten thousand."""
+    for case in range(12):
         distributions = bases(rng)
         rows = kernel(rng, distributions.shape[1], int(rng.integers(2, 6)))
         truth = Finite(listed=discrete(distributions @ rows))
@@ -127,7 +127,7 @@ def test_bounds_never_undercut_the_exact_curves(rng):
         assert (delta <= base * (1 + 1e-12) + 1e-15).all()
         assert (bound.rdp(ORDERS) >= truth.rdp(ORDERS) * (1 - 1e-11)).all()
         assert bound.pure_epsilon >= truth.pure_epsilon * (1 - 1e-12) - 1e-15
-        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.pure_epsilon) else ():
+        for log_delta in (-3.0, -20.0) if case % 6 == 0 and np.isfinite(truth.pure_epsilon) else ():
             epsilon = float(truth.epsilon(np.exp(log_delta)))
             assert all(route.epsilon >= epsilon * (1 - 1e-9) - 1e-12 for route in bound.explain(np.exp(log_delta)))
 

@@ -146,13 +146,13 @@ def dominated(account):
 
 
 def test_members_that_may_be_worst_for_opposite_neighbours_are_dominated_first():
-    one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50)
-    other = PosteriorAccountant(model=GammaPoisson(shape=9, rate=1, upper=2), n=50)
+    one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=8)
+    other = PosteriorAccountant(model=GammaPoisson(shape=9, rate=1, upper=2), n=8)
     account = one + other
     assert dominated(account)
     assert not any(isinstance(pair, BetaEnvelope) for pair in account.bounds.pairs)
     assert account.epsilon(1e-6) == pytest.approx(account.explain(1e-6)[0].epsilon)
-    assert dominated(one + LaplaceAccountant(sensitivity=1, scale=3, relation=ReplaceOne(n=50)))
+    assert dominated(one + LaplaceAccountant(sensitivity=1, scale=3, relation=ReplaceOne(n=8)))
 
 
 def curve_of(account):
@@ -187,10 +187,10 @@ def test_normal_posteriors_stay_gaussian():
 
 
 def test_two_releases_of_one_account_may_be_of_two_columns():
-    one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50)
+    one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=8)
     assert dominated(2 * one)
-    assert (2 * one).epsilon(1e-6) > PosteriorAccountant(model=one.model, n=50, draws=2).epsilon(1e-6)
-    assert (2 * one).rdp(2.0) == PosteriorAccountant(model=one.model, n=50, draws=2).rdp(2.0)
+    assert (2 * one).epsilon(1e-6) > PosteriorAccountant(model=one.model, n=8, draws=2).epsilon(1e-6)
+    assert (2 * one).rdp(2.0) == PosteriorAccountant(model=one.model, n=8, draws=2).rdp(2.0)
 
 
 def test_a_composition_of_one_release_is_that_release():
@@ -213,7 +213,7 @@ def test_complex_functions_on_the_real_line_and_off_it():
 
 def test_several_draws_of_a_posterior_have_a_bound_at_the_smallest_delta():
     """There the contour has no tight bound, and each member is bounded by its Rényi conversion."""
-    account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.2, draws=4)
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=60, data_weight=0.2, draws=4)
     (envelope,) = account.bounds.pairs
     least = max(pair.least_epsilon(np.log(1e-300)) for pair in envelope.members)
     assert account.epsilon(1e-300) == pytest.approx(least, rel=1e-12)

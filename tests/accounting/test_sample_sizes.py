@@ -89,9 +89,9 @@ def test_epsilon_inverts_the_curve_and_does_not_fall_below_it(name):
 def test_closed_forms_bound_the_renyi_curve_of_every_size(name):
     """The integral of a sample's Rényi curve takes them where it ends."""
     (pair,) = sampled(BASES[name]).bounds.pairs
-    orders = np.array([1.5, 2.0, 8.0, 50.0])
+    orders = np.array([1.5, 8.0, 50.0])
     bound = pair.curves.ceiling(orders)
-    assert all((BASES[name](k).rdp(orders) <= bound).all() for k in range(1, N + 1))
+    assert all((BASES[name](k).rdp(orders) <= bound).all() for k in (1, 2, 4, N))  # few records cost the most
     assert (bound <= 4 * BASES[name](1).rdp(orders)).all()
 
 
@@ -102,6 +102,7 @@ SLOW = (
     "tempered-beta",
     "tempered-even-beta",
     "tempered-normal",
+    "tempered-counts",
 )
 
 
@@ -207,9 +208,9 @@ def pair(s, rest, epsilon):
 
 
 def test_a_search_at_its_limit_counts_blocks_by_their_bounds(monkeypatch):
-    rows = BetaCurveRows(a=50.0, b=60.0, step=1.0, others=np.arange(5.0, 40.0), integer_valued=False)
-    epsilon = np.full((35, 1), 0.1)
-    every = np.arange(35)
+    rows = BetaCurveRows(a=50.0, b=60.0, step=1.0, others=np.arange(5.0, 40.0, 5.0), integer_valued=False)
+    epsilon = np.full((7, 1), 0.1)
+    every = np.arange(7)
     free = rows.log_delta(every, epsilon)
     monkeypatch.setattr(size_search, "_MOST_BLOCKS", 10)
     limited = rows.log_delta(every, epsilon)

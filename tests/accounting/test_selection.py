@@ -66,7 +66,7 @@ def small_bases(rng, count):
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda distribution: type(distribution).__name__)
 def test_every_order_of_scores_is_dominated(distribution):
-    for p, q in small_bases(np.random.default_rng(7), 2):
+    for p, q in small_bases(np.random.default_rng(7), 1):
         pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
         account = selected(distribution, Finite(listed=(pair, pair.reverse())))
         delta, divergence, pure = account.delta(EPSILONS), account.rdp(ORDERS), account.pure_epsilon

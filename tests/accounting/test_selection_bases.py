@@ -45,7 +45,9 @@ BASES = {
 @pytest.mark.parametrize("name", BASES)
 def test_any_base(name):
     base = BASES[name]
-    for distribution in (LOGARITHMIC,) if name == "family" else (LOGARITHMIC, POISSON, DISTRIBUTIONS[6]):
+    # Each base with one distribution, and a pure, a failing and a discretized one with several.
+    several = name in ("pure", "approximate", "Laplace")
+    for distribution in (LOGARITHMIC, POISSON, DISTRIBUTIONS[6]) if several else (LOGARITHMIC,):
         account = selected(distribution, base)
         assert account.relation == base.relation
         assert account.assumptions == base.assumptions | {ps.Assumption.TIMING}

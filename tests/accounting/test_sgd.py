@@ -300,7 +300,7 @@ def test_secret_positions_of_every_epoch_are_bounded_by_bins():
 
 def test_many_epochs_cost_less_than_their_composition():
     for order in ("shuffle_once", "reshuffle", "given"):
-        costs = [account(n=500, batch=5, epochs=k, order=order, noise_std=2.0) for k in (1, 2, 10, 100, 1000)]
+        costs = [account(n=500, batch=5, epochs=k, order=order, noise_std=2.0) for k in (1, 10, 100, 1000)]
         epsilons = [float(each.epsilon(1e-5)) for each in costs]
         assert all(more >= less * (1 - 1e-9) for less, more in itertools.pairwise(epsilons))
         assert epsilons[-1] < 1.01 * epsilons[-2]  # the cost has a limit
@@ -368,7 +368,7 @@ def test_the_search_for_mu_under_random_allocation_reads_a_table_above_the_curve
     """The nodes of the search lie above the curve itself and close to it; those of a table that is too low do not."""
     loss = LogisticLoss(features=2, norm=1.0, radius=1.0)
     account = SGDAccountant(loss=loss, n=100, rate=0.5, noise_std=0.5, batch=25, epochs=1, order="allocated")
-    epsilon = np.array([0.05, 0.2, 0.4])
+    epsilon = np.array([0.05, 0.4])
     (curve,) = direction_bounds(account)
     exact, on_table = curve.log_delta(epsilon), gaussian_dp._searchable(curve)
     found = on_table.log_delta(epsilon)

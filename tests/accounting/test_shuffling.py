@@ -258,7 +258,7 @@ def _binary(log_odds):
 
 
 def test_a_kernel_for_many_persons_has_a_pair_for_each_two_records():
-    account = ps.ShuffledAccountant(base=skewed(), n=300)
+    account = ps.ShuffledAccountant(base=skewed(), n=100)
     pairs = account._decomposed
     assert len(pairs) == 6
     assert all(pair.reverse() != pair for pair in pairs)

@@ -1,5 +1,7 @@
 """What is published is never below what was computed."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,13 +17,13 @@ from privsample import (
 )
 from privsample import BetaBernoulli as Beta
 from privsample.accounting.statement import rounded_up, shown_epsilon
+from tests.cases import in_one_test
 
 PUBLIC = [getattr(ps, name) for name in ps.__all__]
 ACCOUNTS = [one for one in PUBLIC if isinstance(one, type) and issubclass(one, Accountant)]
 
 
-@pytest.mark.parametrize("x", [1.0, 0.99951, 1.23401, 9.9991, 1e-9, 3.0000000001, 1234.4, 7e5])
-@pytest.mark.parametrize("digits", [2, 3, 4])
+@in_one_test(itertools.product([1.0, 0.99951, 1.23401, 9.9991, 1e-9, 3.0000000001, 1234.4, 7e5], [2, 3, 4]))
 def test_rounding_goes_up_by_less_than_one_unit(x, digits):
     assert x <= rounded_up(x, digits) <= x * (1 + 10.0 ** (1 - digits) + 1e-12)
 
@@ -53,8 +55,7 @@ def test_a_calibrated_mechanism_shows_its_target():
         assert "at most 2.72 (epsilon = 1)" in privacy_statement(mechanism.accountant, 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("cls", "wrong"),
+@in_one_test(
     [
         *((cls, frozenset({"stated"})) for cls in ACCOUNTS),
         *((PureAccountant, wrong) for wrong in (None, "trust me", {Assumption.STATED})),

@@ -1,5 +1,7 @@
 """The Gaussian on a Poisson sample: its curves and their composition, against quadrature and other accountants."""
 
+import itertools
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -86,7 +88,7 @@ def mp_renyi(mu, rate, removed, order):
         (1.0, 1e-8, False, 1 + 1e-6),
         pytest.param(1.0, 1e-8, True, 35.5, marks=pytest.mark.long),
         (3.0, 0.1, False, 7.3),
-        (3.0, 0.9, True, 1.5),
+        pytest.param(3.0, 0.9, True, 1.5, marks=pytest.mark.long),
         (5.0, 1e-3, True, 2.5),
         pytest.param(5.0, 0.9, False, 9.0, marks=pytest.mark.long),
     ],
@@ -96,8 +98,10 @@ def test_the_renyi_divergence_by_quadrature(mu, rate, removed, order):
     assert -1e-15 <= float(got / mp_renyi(mu, rate, removed, order) - 1) <= 1e-12
 
 
-@pytest.mark.parametrize(("mu", "rate"), [(0.02, 0.3), (1.0, 1e-6), (1.0, 0.01), (3.0, 0.5)])
-@pytest.mark.parametrize("order", [2, 3, 30, 1500])
+@pytest.mark.parametrize(
+    ("mu", "rate", "order"),
+    [*itertools.product((0.02, 1.0, 3.0), (0.3,), (2, 3, 30)), (1.0, 1e-6, 2), (1.0, 0.01, 30), (3.0, 0.5, 1500)],
+)
 def test_whole_orders_have_a_binomial_sum(mu, rate, order):
     with mp.workdps(60):
         q, factor = mp.mpf(rate), mp.mpf(mu) ** 2 / 2
@@ -127,7 +131,7 @@ def test_large_orders_stay_right(mu, rate):
 
 def fine_mgf(mu, rate, removed, t):
     """In 80-bit floats, on a grid far finer than the turns."""
-    z = np.linspace(np.longdouble(-12), np.longdouble(12 + 2 * mu), 100_001)
+    z = np.linspace(np.longdouble(-12), np.longdouble(12 + 2 * mu), 20_001)
     log_w = np.log1p(rate * np.expm1(mu * z - np.longdouble(mu) ** 2 / 2))
     mass = np.exp(-z * z / 2) * (z[1] - z[0]) / np.sqrt(2 * np.longdouble("3.14159265358979323846"))
     return np.sum(mass * np.exp((1 + t if removed else -t) * log_w))
@@ -255,7 +259,7 @@ def test_between_the_two_estimates_of_another_library(mu, rate, times, epsilon):
         (0.3, 1e-4, 10**5, -30),
         (1.0, 1e-4, 10**7, -5),
         (2.0, 0.3, 1000, -230),
-        (10.0, 0.3, 1000, -30),
+        (10.0, 0.3, 100, -30),
     ],
 )
 def test_from_few_records_to_many_steps_it_lies_below_the_renyi_bound(mu, rate, times, log_delta):
@@ -269,7 +273,7 @@ def test_from_few_records_to_many_steps_it_lies_below_the_renyi_bound(mu, rate, 
 def test_with_noise_of_another_kind():
     """Small rates of a strong member against the same with plain Gaussian noise added, by integrating over it."""
     own, noise = pair(1.0, 0.05), GaussianPair(mu=0.8)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
     losses = 0.8 * nodes + 0.32  # of N(0.8, 1) against N(0, 1), under the first
     epsilon = 3.0
     alone = np.array([np.exp(ProductPair(members=((own, 400),)).log_delta(np.float64(epsilon - x))) for x in losses])

@@ -107,16 +107,16 @@ def test_an_expensive_privacy_curve_is_tabulated(monkeypatch):
 
 
 def test_a_composition_with_too_expensive_grids_is_tabulated_member_by_member():
-    posterior = BoundsEnvelope(bounds=ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=6, beta=12), n=50).bounds)
+    posterior = BoundsEnvelope(bounds=ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=6, beta=12), n=8).bounds)
     pair = ProductPair(members=((posterior, 2), (GaussianPair(mu=0.5), 1)))
     assert pair.is_on_grid
     table = TabulatedPair.of(pair)
     assert (pair.from_table, table.from_table) == (False, True)
     (member, times), (cheap, _) = table.pair.members
     assert (member, times, cheap) == (TabulatedPair(pair=posterior), 2, GaussianPair(mu=0.5))
-    nodes = np.linspace(-14.0, 14.0, 2001)  # two posteriors on a fine grid, and Gaussian noise in closed form
+    nodes = np.linspace(-7.0, 7.0, 1001)  # two posteriors on a fine grid, and Gaussian noise in closed form
     log_p, _ = discretize_curve(posterior.log_delta, posterior.log_delta, nodes)
-    sums, masses = np.linspace(-28.0, 28.0, 4001), np.convolve(np.exp(log_p), np.exp(log_p))
+    sums, masses = np.linspace(-14.0, 14.0, 2001), np.convolve(np.exp(log_p), np.exp(log_p))
     for epsilon in (0.5, 2.0):
         fine = np.log((masses * np.exp(GaussianPair(mu=0.5).log_delta(epsilon - sums))).sum())
         assert fine <= table.log_delta(np.array(epsilon)) <= fine + 2e-3

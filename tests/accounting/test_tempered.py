@@ -68,10 +68,10 @@ def log_prior(model, t):
 
 
 def walked(name, n, temperature):
-    """(account, largest delta, largest divergence) over all datasets of n records, by Gauss's rule on 2000 panels."""
+    """(account, largest delta, largest divergence) over all datasets of n records, by Gauss's rule on 400 panels."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
-    cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 2001), np.polynomial.legendre.leggauss(10)
+    cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 401), np.polynomial.legendre.leggauss(10)
     t = (cuts[:-1, None] + np.diff(cuts)[:, None] * (1 + nodes) / 2).ravel()
     weights = (np.diff(cuts)[:, None] * rule / 2).ravel()
     distributions = {}
@@ -92,12 +92,7 @@ def walked(name, n, temperature):
 
 @pytest.mark.parametrize(
     ("n", "temperature"),
-    [
-        (1, 2.5),
-        (3, 1.0),
-        pytest.param(1, 1.0, marks=pytest.mark.long),
-        pytest.param(3, 2.5, marks=pytest.mark.long),
-    ],
+    [(3, 1.0), *(pytest.param(*more, marks=pytest.mark.long) for more in ((1, 2.5), (1, 1.0), (3, 2.5)))],
 )
 @pytest.mark.parametrize("name", WALKS)
 def test_no_dataset_exceeds_the_account(name, n, temperature):
@@ -199,8 +194,7 @@ def test_the_local_search_finds_the_maximum_over_all_sums():
 
 def test_the_cost_falls_with_the_number_of_records():
     costs = [
-        TemperedAccountant(model=TWO, n=n, temperature=1, truncation=0.1).epsilon(1e-6)
-        for n in (10, 100, 500, 5000, 10**12)
+        TemperedAccountant(model=TWO, n=n, temperature=1, truncation=0.1).epsilon(1e-6) for n in (10, 100, 500, 10**12)
     ]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > 2

@@ -14,13 +14,13 @@ from privsample.accounting.posterior.branch_and_bound import maximize_over_sums
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 
 CASES = {  # family, epsilon
-    "even": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=600, low=0.05, high=0.95), 0.1),
+    "even": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=200, low=0.05, high=0.95), 0.1),
     "uneven": (TruncatedBetaFamily(a=1.2, b=3.5, step=0.4, n=60, low=0.1, high=0.9), 0.5),
-    "zero": (TruncatedBetaFamily(a=0.8, b=2.0, step=1.0, n=300, low=0.2, high=0.8), 0.0),
-    "group": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=250, low=0.05, high=0.95, group_size=4), 0.7),
+    "zero": (TruncatedBetaFamily(a=0.8, b=2.0, step=1.0, n=120, low=0.2, high=0.8), 0.0),
+    "group": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=120, low=0.05, high=0.95, group_size=4), 0.7),
     "all": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=70, low=0.05, high=0.95, group_size=70), 3.0),
-    "prior": (TruncatedBetaFamily(a=400.0, b=20.0, step=0.1, n=700, low=0.3, high=0.7), 0.02),
-    "deep": (TruncatedBetaFamily(a=1.0, b=2.0, step=0.05, n=700, low=0.3, high=0.7), 0.08),
+    "prior": (TruncatedBetaFamily(a=400.0, b=20.0, step=0.1, n=250, low=0.3, high=0.7), 0.02),
+    "deep": (TruncatedBetaFamily(a=1.0, b=2.0, step=0.05, n=250, low=0.3, high=0.7), 0.08),
 }
 
 
@@ -73,7 +73,7 @@ def test_several_epsilons_at_once():
 
 
 def test_no_member_exceeds_the_bound_of_its_block(rng):
-    for _ in range(15):
+    for _ in range(8):
         a, b, step = [*rng.uniform(0.1, 30, 2).tolist(), rng.uniform(0.01, 1)]
         n, low = int(rng.integers(5, 400)), rng.uniform(0.002, 0.45)
         moved = int(rng.integers(1, 4))
@@ -158,7 +158,7 @@ def test_rounding_only_raises_single_values(rng):
 
 @pytest.mark.parametrize("weight", [1e5, *(pytest.param(w, marks=pytest.mark.long) for w in (1e7, 3e7)), 1e9])
 def test_rounding_only_raises_under_heavy_priors(weight, rng):
-    for _ in range(4):
+    for _ in range(2):
         a, b = (weight * rng.uniform(0.3, 1, 2)).tolist()
         family = TruncatedBetaFamily(a=a, b=b, step=1.0, n=100, low=0.1, high=0.9)
         s, epsilon = np.array([float(rng.integers(0, 100))]), float(rng.uniform(0, 6) * 2 / np.sqrt(weight))
@@ -206,4 +206,4 @@ def test_the_curve_decreases_beyond_a_few_hundred_records():
     more = replace(found[0], n=100_001)
     assert more.kind("delta") == "upper bound"
     assert deltas[-1] < more.log_delta(0.1)
-    assert found[2].delta(found[2].epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
+    assert found[0].delta(found[0].epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)

@@ -97,8 +97,8 @@ def test_large_counts_are_decided(rng):
 
 @pytest.mark.statistical
 def test_a_chain_is_that_of_the_floats(rng, alpha):
-    exact = UPDATES.sample(COUNTS.astype(float), 400, 400, rng, None)
-    floats = MODEL.sample(COUNTS.astype(float), 400, 400, rng, temperature=3.0, truncation=0.2)
+    exact = UPDATES.sample(COUNTS.astype(float), 300, 300, rng, None)
+    floats = MODEL.sample(COUNTS.astype(float), 300, 300, rng, temperature=3.0, truncation=0.2)
     assert exact.states.shape == floats.states.shape
     assert exact.emissions.shape == floats.emissions.shape
     assert exact.transitions.shape == floats.transitions.shape

@@ -24,7 +24,7 @@ def rows_of(rng, n, dimension, reach, *, kind="mixed"):
             return rows
 
 
-def marginal(distribution, *, width=9.0, points=1201):
+def marginal(distribution, *, width=9.0, points=401):
     """Grid and distribution function of the first coordinate, d <= 2, by quadrature of the definition."""
     grid = np.linspace(-width, width, points)
     axes = np.meshgrid(*[grid] * distribution.rows.shape[1], indexing="ij")

@@ -42,14 +42,14 @@ def agreement(states, distribution):
     return stats.chisquare(seen, expected).pvalue
 
 
-# Wrong models. With 400 and 1,875 independent states they pass with probability 4e-26 and 2e-10, by the noncentral
+# Wrong models. With 300 and 1,875 independent states they pass with probability 2e-17 and 2e-10, by the noncentral
 # chi-square distribution.
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("changed", "sweeps", "accepted"),
     [
-        ({}, 3_200, True),
-        ({"emission_prior": 5.0}, 3_200, False),
+        ({}, 2_400, True),
+        ({"emission_prior": 5.0}, 2_400, False),
         pytest.param({}, 15_000, True, marks=pytest.mark.long),
         pytest.param({"transition_prior": 8.0}, 15_000, False, marks=pytest.mark.long),
     ],
@@ -61,12 +61,12 @@ def test_states_follow_their_posterior(changed, sweeps, accepted, rng, alpha):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sweeps", [6_000, pytest.param(24_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("sweeps", [4_000, pytest.param(24_000, marks=pytest.mark.long)])
 def test_states_of_two_chains_follow_their_posterior(sweeps, rng, alpha):
     """Two chains of three steps with common probabilities; the broken copy counts a transition between the chains.
 
-    The draws are compared with the distribution of the broken copy, too, which 250 independent ones would let pass with
-    a probability of 1e-32.
+    The draws are compared with the distribution of the broken copy, too, which 160 independent ones would let pass with
+    a probability of 3e-17.
     """
     counts = (
         np.array([[9, 1], [1, 8], [9, 0], [0, 9], [8, 1], [0, 9]]) / 9.0

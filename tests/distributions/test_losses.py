@@ -32,7 +32,7 @@ def inside(point, radius):
     return point * np.minimum(1.0, radius / np.maximum(length, 1e-300))
 
 
-def furthest(loss, rng, tries=3):
+def furthest(loss, rng, tries=2):
     """Found by climbing from random places, of which two suffice: two rows, their targets, one state."""
     best, f, w = 0.0, loss.features, loss.width
     for first in ends(loss):

@@ -1,5 +1,7 @@
 """Calibrated parameters against the signs of the cost in high precision: within 1e-9, and on the safe side."""
 
+import itertools
+
 import mpmath as mp
 import pytest
 
@@ -20,6 +22,7 @@ from privsample import (
     ReplaceOne,
 )
 from tests.accounting.golden import reference
+from tests.cases import in_one_test
 
 RELATIVE = 1e-9
 
@@ -81,10 +84,9 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize(("order", "epsilon"), [(2.0, 0.01), (1.0625, 1e-6), (64.0, 0.5)])
-@pytest.mark.parametrize("n", [1, 1000, 10**12])
-@pytest.mark.parametrize(("model", "curve"), MODELS, ids=[type(model).__name__ for model, _ in MODELS])
-def test_renyi_targets(model, curve, n, order, epsilon):
+@in_one_test(itertools.product(MODELS, [1, 1000, 10**12], [(2.0, 0.01), (1.0625, 1e-6), (64.0, 0.5)]))
+def test_renyi_targets(of_model, n, at):
+    (model, curve), (order, epsilon) = of_model, at
     target = RDP(order=order, epsilon=epsilon)
     with reference.at(110):
         for mechanism, name in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_weight")):

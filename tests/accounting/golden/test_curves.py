@@ -18,14 +18,14 @@ from privsample import (
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from tests.accounting.golden import reference
+from tests.cases import in_one_test
 
 RELATIVE = 1e-6
 PAIRS = {"beta": BetaPair, "gamma shape": GammaShapePair, "gamma rate": GammaRatePair}
 CURVES = json.loads(Path(__file__).with_name("curves.json").read_text(encoding="utf-8"))
-NAMES = ["-".join([c["family"].replace(" ", "-"), *(f"{v:.4g}" for v in c["pair"].values())]) for c in CURVES]
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=NAMES)
+@in_one_test(CURVES)
 def test_curve_is_tight_and_never_below_the_truth(curve):
     pair = PAIRS[curve["family"]](**curve["pair"])
     with reference.at(40):
@@ -37,7 +37,7 @@ def test_curve_is_tight_and_never_below_the_truth(curve):
         assert not wrong
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=NAMES)
+@in_one_test(CURVES)
 def test_curve_answers_everywhere(curve):
     """Whatever epsilon a search tries, there is an answer, and it does not rise."""
     pair = PAIRS[curve["family"]](**curve["pair"])

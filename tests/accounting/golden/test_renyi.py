@@ -16,6 +16,7 @@ from privsample import (
     PosteriorAccountant,
 )
 from tests.accounting.golden import reference
+from tests.cases import in_one_test
 
 RELATIVE = 1e-10
 ORDERS = [1 + 1e-6, 1 + 2.0**-10, 1.5, 2.0, 3.0, 17.0, 1e3, 1e6]
@@ -46,8 +47,9 @@ def exact(*numbers: float) -> list[object]:
     return [mp.mpf(x) for x in numbers]
 
 
-@pytest.mark.parametrize(("n", "weights"), [*itertools.product(SIZES, WEIGHTS)])
-@pytest.mark.parametrize("prior", [(1e-6, 1e-6), (1e-6, 1e9), (0.5, 6.0), (6.0, 12.0), (1e9, 1e9)])
+@in_one_test(
+    itertools.product([(1e-6, 1e-6), (1e-6, 1e9), (0.5, 6.0), (6.0, 12.0), (1e9, 1e9)], SIZES, WEIGHTS),
+)
 def test_beta_bernoulli(prior, n, weights):
     r, w = weights
     account = PosteriorAccountant(
@@ -92,8 +94,7 @@ def test_dirichlet_over_all_data_sets(prior, n):
         check(account, 1 + mp.mpf(min(prior)), lambda o: max(reference.renyi_dirichlet(o, p, q) for p, q in neighbours))
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize(("shape", "upper"), [*itertools.product(PRIORS, [1, 1000])])
+@in_one_test(itertools.product(PRIORS, [1, 1000], WEIGHTS))
 def test_gamma_poisson(shape, upper, weights):
     r, w = weights
     model = GammaPoisson(shape=shape, rate=0.75, upper=upper)
@@ -109,8 +110,7 @@ def test_gamma_poisson(shape, upper, weights):
         )
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize(("rate", "n"), [*itertools.product(PRIORS, [1, 1000, 10**12])])
+@in_one_test(itertools.product(PRIORS, [1, 1000, 10**12], WEIGHTS))
 def test_gamma_exponential(rate, n, weights):
     r, w = weights
     model = GammaExponential(shape=0.75, rate=rate, upper=2.5)
@@ -126,8 +126,7 @@ def test_gamma_exponential(rate, n, weights):
         )
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize(("variance", "n"), [*itertools.product(PRIORS, [1, 1000, 10**12])])
+@in_one_test(itertools.product(PRIORS, [1, 1000, 10**12], WEIGHTS))
 def test_normal(variance, n, weights):
     r, w = weights
     model = NormalKnownVariance(mean=3.0, variance=variance, noise_variance=0.7, bounds=(-1.0, 4.0))

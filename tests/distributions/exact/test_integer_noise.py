@@ -1,5 +1,6 @@
 """Exact draws of noise: the kernels against the reference word for word, and both against exact probabilities."""
 
+import itertools
 from fractions import Fraction
 from functools import cache
 
@@ -18,6 +19,7 @@ from privsample.distributions.exact.integer_noise import (
 )
 from privsample.distributions.exact.integer_reference import Reference, Uniform
 from privsample.distributions.exact.words import random_words
+from tests.cases import in_one_test
 
 SCALES = [1e-3, 0.3, 1.0, 6.5, 1e6, 1e14]
 PITCHES = [2.0**-60, 2.0**-40, 0.25, 8.0]
@@ -62,15 +64,13 @@ def by_reference(draw, size, seed, bits=64):
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_draw_word_for_word_what_the_reference_draws(name, scale):
     kernel, reference = samplers(scale)[name]
-    assert kernel(300, np.random.default_rng(5)).tolist() == by_reference(reference, 300, 5)
+    assert kernel(150, np.random.default_rng(5)).tolist() == by_reference(reference, 150, 5)
 
 
-@pytest.mark.parametrize("pitch", PITCHES)
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", NAMES[2:4])
+@in_one_test(itertools.product(NAMES[2:4], SCALES, PITCHES))
 def test_rounded_draws_agree_on_every_grid(name, scale, pitch):
     kernel, reference = samplers(scale, pitch)[name]
-    assert kernel(60, np.random.default_rng(6)).tolist() == by_reference(reference, 60, 6)
+    assert kernel(40, np.random.default_rng(6)).tolist() == by_reference(reference, 40, 6)
 
 
 @pytest.mark.parametrize("bits", [1, 8, 33, *(pytest.param(bits, marks=pytest.mark.long) for bits in (3, 17))])
@@ -82,9 +82,10 @@ def test_draws_that_short_words_leave_undecided_are_continued(name, scale, bits,
     monkeypatch.setattr(Uniform, "refine", lambda self: (continued.append(1), refine(self))[1])
     monkeypatch.setattr(integer_noise, "_WORD_BITS", bits)
     kernel, reference = samplers(scale)[name]
-    drawn = kernel(300, np.random.default_rng(7)).tolist()
+    count = 300 if bits == 8 else 100  # few words of 8 bits leave a draw undecided
+    drawn = kernel(count, np.random.default_rng(7)).tolist()
     assert bits > 8 or continued or scale == 1e6
-    assert drawn == by_reference(reference, 300, 7, bits)
+    assert drawn == by_reference(reference, count, 7, bits)
 
 
 AROUND = [0.0, 1.0, -0.125, 0.3, 1e-300, -1e-300, 5e-324, 1e16, -7.0 / 3, 2.0**62, 1e300]
@@ -97,7 +98,7 @@ AROUND = [0.0, 1.0, -0.125, 0.3, 1e-300, -1e-300, 5e-324, 1e16, -7.0 / 3, 2.0**6
 def test_noise_around_numbers_is_rounded_with_them(name, scale, pitch, bits, monkeypatch):
     """round((x + Z) / pitch) for a given double x, which need not lie on the grid."""
     monkeypatch.setattr(integer_noise, "_WORD_BITS", bits)
-    around, grid = np.repeat(AROUND, 20), Grid(pitch=pitch)
+    around, grid = np.repeat(AROUND, 8), Grid(pitch=pitch)
     factor, draw = Fraction(scale) / Fraction(pitch), rounded_laplace if "laplace" in name else rounded_gaussian
     found = draw(scale, grid, len(around), np.random.default_rng(9), around=around)
     centers = iter([Fraction(x) / Fraction(pitch) + Fraction(1, 2) for x in around.tolist()])
@@ -225,8 +226,8 @@ def acceptance(reference, whole, other):
 def test_every_sequence_of_bits_leads_to_the_chance_of_acceptance(whole, other):
     """The probability of other + V > (whole + U - 1)^2 / 2 for uniform U and V, by quadrature."""
     truth = chance(whole, other)
-    masses, open_mass = tree(lambda reference: acceptance(reference, whole, other), 17)
-    assert open_mass < 0.03
+    masses, open_mass = tree(lambda reference: acceptance(reference, whole, other), 15)
+    assert open_mass < 0.06
     assert not contradicted(masses, open_mass, lambda found: truth if found else 1 - truth)
 
 
@@ -273,7 +274,7 @@ def test_broken_copies_contradict_the_stated_masses(monkeypatch):
 def test_a_broken_copy_contradicts_the_chance_of_acceptance(monkeypatch):
     monkeypatch.setitem(globals(), "Reference", Generous)
     truth = chance(0, 0)
-    assert contradicted(*tree(lambda reference: acceptance(reference, 0, 0), 17), lambda k: truth if k else 1 - truth)
+    assert contradicted(*tree(lambda reference: acceptance(reference, 0, 0), 15), lambda k: truth if k else 1 - truth)
 
 
 @cache
@@ -305,8 +306,10 @@ def p_value(drawn, masses):
 @pytest.mark.parametrize("scale", [0.4, 6.5, pytest.param(1.0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_fifty_digit_masses(name, scale, wrong, accepted, rng, alpha):
+    """A scale wrong by 2 percent adds 240 to chi-square, or 400 with many cells: far above what is accepted."""
     pitch = 0.25 if name.startswith("rounded") else 1.0
-    drawn = samplers(scale * wrong, pitch)[name][0](1_000_000, rng)
+    many = "laplace" in name and scale > 1  # with hundreds of cells
+    drawn = samplers(scale * wrong, pitch)[name][0](1_000_000 if many else 600_000, rng)
     masses = masses_of(name, scale, pitch, 100 if scale < 6 else 300)
     assert (p_value(drawn, masses) > alpha) == accepted
 
@@ -321,7 +324,7 @@ def test_fine_grids_and_extreme_scales_keep_the_distribution(name, pitch, scale,
 
     With 2000 draws and alpha = 1e-9 the test rejects from 0.073 on, more than four standard errors (0.011) below.
     """
-    drawn = samplers(scale * wrong, pitch)[name][0](20_000 if scale < 1 else 2000, rng)
+    drawn = samplers(scale * wrong, pitch)[name][0](2000, rng)
     peer = stats.laplace(scale=scale) if "laplace" in name else stats.norm(scale=scale)
     assert (stats.kstest(drawn.astype(float) * pitch, peer.cdf).pvalue > alpha) == accepted
 
