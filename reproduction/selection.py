@@ -106,8 +106,8 @@ def _describe_figure_4(columns: Columns) -> Statement:
         f"At δ = {data.DELTA:g}, releasing the best of K runs, with K logarithmic and E K = {MEAN}, costs ε = "
         f"{library:.2f} by the account of privsample for runs with Gaussian noise and ε = {published:.2f} by the "
         "paper's bound for "
-        f"any 0.1-zCDP run. The composition of {MEAN} runs costs ε = {composed:.2f}, {composed / published:.1f} times "
-        "the paper's bound (the paper: a clear improvement)."
+        f"any 0.1-zCDP run. The composition of {MEAN} such runs costs ε = {composed:.2f} by the same conversion, "
+        f"{composed / published:.2f} times the paper's bound (the paper: a clear improvement)."
     )
     return Statement(sentence, _cost_findings(library, published, composed))
 
