@@ -139,7 +139,7 @@ def _check_space(temporary: Path, size: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A group of a netCDF file: arrays, those of draws with one axis of draws; labels of other axes; attributes."""
+    """A group of a netCDF file: arrays, those of draws with one axis of draws; labels of axes; attributes."""
 
     arrays: Mapping[str, NDArray[Any]]
     labels: Mapping[str, Sequence[Any]]
@@ -177,13 +177,13 @@ def read_posterior(path: str | os.PathLike[str]) -> StoredGroup:
     return _stored(posterior)
 
 
-def read_group(path: str | os.PathLike[str], group: str) -> dict[str, NDArray[Any]]:
-    """Return the variables of another group of a file that `read_posterior` reads; those over draws as draws by name.
+def read_group(path: str | os.PathLike[str], group: str) -> StoredGroup:
+    """Return another group of a file that `read_posterior` reads; its variables over draws are draws by name.
 
-    Raises ValueError if the group is damaged; a missing one has no variables.
+    Raises ValueError if the group is damaged; a missing one is empty.
     """
     found = _load_group(Path(path), group, netcdf_engine(), is_known=True)
-    return {} if found is None else dict(_stored(found).arrays)
+    return StoredGroup(arrays={}, labels={}, attributes={}) if found is None else _stored(found)
 
 
 def _stored(dataset: Any) -> StoredGroup:
@@ -195,7 +195,7 @@ def _stored(dataset: Any) -> StoredGroup:
             values = variable.transpose(*SAMPLE_DIMS, ...).values
             values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
         arrays[str(name)] = values
-    labels = {str(name): one.values.tolist() for name, one in dataset.coords.items() if name not in SAMPLE_DIMS}
+    labels = {str(name): one.values.tolist() for name, one in dataset.coords.items()}
     attributes = {k: v for k, v in dataset.attrs.items() if isinstance(v, str) and k not in RESERVED}
     return StoredGroup(arrays=arrays, labels=labels, attributes=attributes)
 

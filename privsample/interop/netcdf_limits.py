@@ -45,8 +45,9 @@ def check_limits(source: Path, group: str, engine: str, *, is_known: bool = Fals
     h5py = import_module("h5py")
     with h5py.File(source, "r") as file:
         if not is_known:
-            _check_attributes(file, budget)
-            file.visititems(lambda _, item: _check_attributes(item, budget))
+            texts: dict[str, Any] = {}
+            _check_attributes(file, budget, texts)
+            file.visititems(lambda _, item: _check_attributes(item, budget, texts))
         if group not in file:
             return False
         held = _linked(h5py, file, group)
@@ -101,8 +102,11 @@ def _linked(h5py: Any, holder: Any, name: str) -> Any:
     return holder[name]
 
 
-def _check_attributes(item: Any, budget: _Budget) -> None:
-    """Count the bytes of all attributes of a group or an array."""
+def _check_attributes(item: Any, budget: _Budget, texts: dict[str, Any]) -> None:
+    """Count the bytes of all attributes of a group or an array. Raises ValueError if copies of a text differ.
+
+    texts: those of this library by name, which ArviZ copies to the groups.
+    """
     for name in item.attrs:
         identifier = item.attrs.get_id(name)
         count = prod(identifier.shape)
@@ -111,7 +115,10 @@ def _check_attributes(item: Any, budget: _Budget) -> None:
             if count > _FEW:
                 raise ValueError(f"its attribute {name!r} has {count} elements, and at most {_FEW} are allowed")
             if count and identifier.get_storage_size():
-                budget.spend(sum(map(_length, _flat(item.attrs[name]))))
+                content = item.attrs[name]
+                budget.spend(sum(map(_length, _flat(content))))
+                if name.startswith("privsample_") and texts.setdefault(name, content) != content:
+                    raise ValueError(f"its groups have different attributes {name!r}")
 
 
 def _check_storage(h5py: Any, item: Any, budget: _Budget) -> None:

@@ -62,13 +62,16 @@ def tables(arrays: Draws) -> dict[str, Any]:
 def as_saved(arrays: Draws, recorded: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """The arrays of a netCDF file with the types and shapes that they had before ArviZ widened them.
 
-    Raises ValueError if an array is missing or is not one that was recorded.
+    Raises ValueError if an array is missing or is not one that was recorded. Single numbers may have axes in the file.
     """
     if arrays.keys() != recorded.keys():
         raise ValueError(f"the file holds the arrays {sorted(arrays)}, and its document names {sorted(recorded)}")
     found = {}
     for name, form in recorded.items():
-        array = arrays[name].astype(np.dtype(form["dtype"])).reshape(form["shape"])
+        shape, kept = tuple(form["shape"]), arrays[name].shape
+        if shape != kept and shape:
+            raise ValueError(f"the numbers {name!r} of the file have shape {kept}, and its document names {shape}")
+        array = arrays[name].astype(np.dtype(form["dtype"])).reshape(shape)
         if array.astype(arrays[name].dtype).tobytes() != arrays[name].tobytes():
             raise ValueError(f"the numbers {name!r} of the file are not of the recorded type {form['dtype']}")
         found[name] = array

@@ -489,7 +489,9 @@ def _checked(document: Mapping[str, Any], stored: Mapping[str, NDArray[Any]] | N
 def _check_constants(source: Path, document: Mapping[str, Any]) -> None:
     """Raise ValueError if a public number that a netCDF file shows beside the draws is not that of its document."""
     recorded = {**document["mechanism"], **{f"{name}_grid": pitch for name, pitch in document.get("grid", {}).items()}}
-    for name, array in arviz.read_group(source, "constant_data").items():
+    constants = arviz.read_group(source, "constant_data")
+    arviz.check_labels(source, constants, {})
+    for name, array in constants.arrays.items():
         if array.size != 1 or name not in recorded or array.item() != recorded[name]:
             raise ValueError(f"{source.name} was altered: its constant {name!r} is not that of the release")
 

@@ -39,7 +39,7 @@ def refused(path, words):
 
 def test_a_file_within_the_limits_is_read(path):
     stored = read_posterior(path)
-    assert stored.labels == {"x": ["u", "v"]}
+    assert stored.labels == {"x": ["u", "v"], "chain": [0], "draw": [0, 1, 2]}
     assert stored.attributes == {"a": "text"}
     assert check_limits(path, "posterior", "h5netcdf")
     assert not check_limits(path, "prior", "h5netcdf")

@@ -307,9 +307,9 @@ class PosteriorDraws(NamedDraws):
         if not former:
             check_format(document)
         recorded = _former_arrays(document) if former else document["arrays"]
-        groups = {"draws": as_saved(stored.arrays, recorded["draws"])}
-        for name in _GROUPS:
-            groups[name] = as_saved(arviz.read_group(source, name), recorded[name]) if recorded[name] else {}
+        held = {"draws": stored, **{name: arviz.read_group(source, name) for name in _GROUPS if recorded[name]}}
+        groups = {name: as_saved(group.arrays, recorded[name]) for name, group in held.items()}
+        groups = {name: {} for name in _GROUPS} | groups
         account = parse_json(stored.attributes["privsample_account"])
         method = stored.attributes["privsample_method"]
         if not former:
@@ -325,8 +325,8 @@ class PosteriorDraws(NamedDraws):
         )
         if former and document["digest"] != found._former_digest():
             raise ValueError("it does not hold the draws that were saved")
-        if not former:
-            arviz.check_labels(source, stored, found.coords)
+        for group in () if former else held.values():
+            arviz.check_labels(source, group, found.coords)
         return found
 
     def _document(self) -> dict[str, Any]:
