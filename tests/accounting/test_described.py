@@ -45,13 +45,18 @@ def check(requirement, test, *arguments):
 each_account = pytest.mark.parametrize("name", EXAMPLES)
 
 
-# These take a second or more: the group of two that an allocation's replaced record is, the Rényi curves of samples,
-# and compositions of grids. Their values are compared with references in tests of their own.
+# These take half a second or more: the group of two that an allocation's replaced record is, curves of allocations, the
+# Rényi curves of samples, and compositions of grids. Their values are compared with references in tests of their own.
 SLOW = {
     ("test_renyi_curve", "random-allocation"),
     ("test_every_private_release_has_a_positive_cost", "sampled-tempered-posterior"),
     ("test_add_remove_to_replace_one", "random-allocation"),
     ("test_add_remove_to_replace_one", "langevin-model-batches"),
+    ("test_add_remove_to_replace_one", "poisson-sample"),
+    ("test_every_private_release_has_a_positive_cost", "random-allocation"),
+    ("test_privacy_curve", "random-allocation"),
+    ("test_renyi_curve", "sample-from-a-table"),
+    ("test_renyi_curve", "sample-without-replacement"),
     ("test_renyi_curve", "sampled-logistic-posterior"),
     ("test_renyi_curve", "sampled-tempered-posterior"),
 }
