@@ -23,7 +23,15 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.ledger.filters import CurveFilter, PrivacyCost, Share, SumFilter, decimal, filter_for
+from privsample.accounting.ledger.filters import (
+    CurveFilter,
+    PrivacyCost,
+    Share,
+    SumFilter,
+    decimal,
+    filter_for,
+    largest_count,
+)
 from privsample.errors import NumericalFailure, UnreachableTarget
 from tests.accounting.ledger.shared import pure
 
@@ -141,11 +149,22 @@ def test_the_mixture_is_close_to_the_best_single_order():
     budget, account = DP(epsilon=1, delta=1e-6), GaussianAccountant(sensitivity=1, noise_std=100)
     found = filter_for(budget)
     one = found.charge(account)
-    fits = max(k for k in range(1, 700) if found.fits(k * one))
+    fits = largest_count(lambda k: found.fits(k * one))
     planned = max(k for k in range(1, 700) if _renyi_epsilon(k * 5e-5, 1e-6) <= 1)
     by_rule = max((1 + math.log(w * 1e-6) / (a - 1)) / (a * 5e-5) for a, w in zip(found.at, found.weights, strict=True))
     assert 0.9 < fits / planned < 1
     assert by_rule / planned < 0.65
+
+
+def test_the_bound_on_the_maximum_holds_after_any_number_of_rounds(monkeypatch):
+    """It is the tangent at the left end of the last interval, which has no width in the end."""
+    found = filter_for(DP(epsilon=1, delta=1e-6))
+    sums = found.charge(GaussianAccountant(sensitivity=1, noise_std=5)).renyi
+    bounds = []
+    for rounds in (2, 5, 20, 64, 200):
+        monkeypatch.setattr("privsample.accounting.ledger.filters._ROUNDS", rounds)
+        bounds.append(found._curve_excess(sums, 1.0))
+    assert bounds[0] > bounds[1] > bounds[2] >= bounds[3] == bounds[4]
 
 
 def _renyi_epsilon(rho, delta):
