@@ -32,6 +32,52 @@ def test_it_is_never_below_the_exact_account_of_a_matrix(seed):
         assert account.group(2).delta(1.0) >= account.delta(1.0)
 
 
+def _points_of(matrix, epsilons):
+    """The hockey-stick divergences of the worst two rows."""
+    return [
+        (e, max(np.maximum(row - np.exp(e) * other, 0.0).sum() for row in matrix for other in matrix)) for e in epsilons
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_privacy_points_of_a_kernel_are_never_below_the_exact_account(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(4, [0.3, 1.0, 10.0][seed % 3]), size=3)
+    exact = ps.KernelAccountant(base=BASE, matrix=matrix)
+    points = _points_of(matrix, rng.uniform(0.0, 3.0, size=int(rng.integers(1, 5))))
+    account = ps.AppliedKernelAccountant(base=BASE, privacy_points=points)
+    fine = np.linspace(0.0, 2.5, 26)
+    assert (account.delta(fine) >= exact.delta(fine) * (1 - 1e-12)).all()
+    assert (account.rdp(ORDERS) >= exact.rdp(ORDERS) * (1 - 1e-12)).all()
+    assert (account.delta(fine) <= BASE.delta(fine) * (1 + 1e-9)).all()
+
+
+def test_part_2_of_theorem_1_is_sharper_than_part_1():
+    """Randomized response as the kernel. With the square of delta in the inner epsilon, the bound is refuted."""
+    matrix = (np.eye(3) * np.expm1(1.0) + 1.0) / (np.e + 2.0)
+    points = np.array(_points_of(matrix, np.linspace(0.0, 1.0, 21)))
+    points[-1, 1] = 0.0  # at epsilon 1, where rounding leaves 1e-17
+    whole = ps.AppliedKernelAccountant(base=BASE, privacy_points=points)
+    first = ps.AppliedKernelAccountant(base=BASE, dobrushin=points[0, 1])
+    exact = ps.KernelAccountant(base=BASE, matrix=matrix)
+    assert whole.pure_epsilon <= 1.0
+    assert (whole.delta(EPSILONS[1:]) < 0.97 * first.delta(EPSILONS[1:])).all()
+    for epsilon in (0.1, 0.3):
+        delta = float(BASE.delta(epsilon))
+        wrong = np.interp(np.log1p(np.expm1(epsilon) / delta**2), *points.T) * delta
+        assert wrong < float(exact.delta(epsilon)) <= float(whole.delta(epsilon))
+
+
+@pytest.mark.parametrize("points", [[(-1.0, 0.5)], [(1.0, 1.5)], [(np.nan, 0.5)], [1.0, 0.5], [], [(np.inf, 0.0)]])
+def test_bad_privacy_points_are_refused(points):
+    for build in (
+        lambda: ps.AppliedKernelAccountant(base=BASE, privacy_points=points),
+        lambda: ps.StatedKernel(function=lambda x, rng: x, privacy_points=points),
+    ):
+        with pytest.raises(ValueError, match="privacy_points must"):
+            build()
+
+
 def test_each_part_of_theorem_1():
     base, gamma, epsilon = ps.PureAccountant(stated_epsilon=1.0), 0.3, np.log1p(0.3 * np.expm1(1.0))
     by_ultra = ps.AppliedKernelAccountant(base=base, ultra_mixing=gamma)

@@ -14,8 +14,9 @@ from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds
 from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.accounting.postprocessing.kernels import by_common, contracted_loss, contracted_renyi
+from privsample.accounting.postprocessing.kernels import by_common, by_dobrushin, contracted_loss, contracted_renyi
 from privsample.accounting.selection.chosen import ChosenAccountant, point_bound, pure_bounds, pure_renyi
+from privsample.distributions.steps.transition_kernels import check_privacy_points
 
 _UP = 1 + 2.0**-48  # exceeds the rounding error of a few operations
 _VALUES, _CALL = 200, 100.0  # approximate number of values of the base that are needed; cost of a call for one value
@@ -40,6 +41,10 @@ class AppliedKernelAccountant(ChosenAccountant):
     displacement_zcdp : float, default inf
         rho > 0, such that the Rényi divergence of K(x + v) from K(x) is at most a rho |v|^2 at every order a, for all x
         and v. A finite value requires a Gaussian base.
+    privacy_points : array of float, shape (points, 2), optional
+        Rows (epsilon, gamma), epsilon >= 0 in nats and gamma in [0, 1]: the hockey-stick divergence of K(x) from K(x')
+        at e^epsilon is at most gamma for all x and x'. Such a kernel is (gamma, epsilon)-Dobrushin, or an
+        (epsilon, gamma)-locally private randomizer.
     assumptions : frozenset of Assumption, default {STATED, IDEAL_REALS}
         Assumptions of the guarantee. Those of the base are added.
 
@@ -71,6 +76,7 @@ class AppliedKernelAccountant(ChosenAccountant):
     doeblin: float = 1.0
     ultra_mixing: float = 1.0
     displacement_zcdp: float = np.inf
+    privacy_points: FloatArray | None = None
     assumptions: frozenset[Assumption] = frozenset({Assumption.STATED, Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
@@ -86,6 +92,7 @@ class AppliedKernelAccountant(ChosenAccountant):
                 f"{type(self.base).__name__}; state mixing constants in its place"
             )
         set_fields(self, displacement_zcdp=float(self.displacement_zcdp))
+        set_fields(self, privacy_points=check_privacy_points(self.privacy_points))
         set_fields(self, assumptions=self.assumptions | self.base.assumptions)
 
     @property
@@ -100,8 +107,38 @@ class AppliedKernelAccountant(ChosenAccountant):
 
     @property
     def _dobrushin(self) -> float:
-        """Doeblin's condition implies Dobrushin's with the same constant."""
-        return min(self.dobrushin, self._doeblin)
+        """Doeblin's condition implies Dobrushin's with the same constant, and so does a privacy point with another.
+
+        An (e, gamma)-private pair has at most the total variation distance (e^e - 1 + 2 gamma)/(e^e + 1).
+        """
+        stated = min(self.dobrushin, self._doeblin)
+        if self.privacy_points is None:
+            return stated
+        epsilon, gamma = self.privacy_points.T
+        distances = np.tanh(epsilon / 2) + (1.0 - np.tanh(epsilon / 2)) * gamma
+        return min(stated, float(distances.min()) * _UP)
+
+    def _hockey_stick(self, epsilon: float) -> float:
+        """Upper bound on the divergence of two rows at e^epsilon, in which it is convex and does not increase."""
+        assert self.privacy_points is not None
+        epsilons, gammas = np.vstack([[0.0, self._dobrushin], self.privacy_points]).T
+        gammas = np.minimum.accumulate(gammas)
+        after = int(np.searchsorted(epsilons, epsilon, side="right"))
+        if after == len(epsilons):
+            return float(gammas[-1])
+        low, high = epsilons[after - 1], epsilons[after]
+        share = np.expm1(epsilon - low) / np.expm1(high - low) * (2.0 - _UP)
+        return min(float(gammas[after - 1] + (gammas[after] - gammas[after - 1]) * share) * _UP, 1.0)
+
+    @property
+    def _log_range(self) -> float:
+        """Bound on the log ratio of two rows: by ultra-mixing, or by a privacy point with gamma 0."""
+        with np.errstate(divide="ignore"):
+            found = float(-np.log1p(-self.ultra_mixing)) * _UP
+        if self.privacy_points is not None:
+            epsilon, gamma = self.privacy_points.T
+            found = min([found, *epsilon[gamma == 0.0].tolist()])
+        return found
 
     @cached
     def _base(self) -> PrivacyBounds:
@@ -110,9 +147,8 @@ class AppliedKernelAccountant(ChosenAccountant):
 
     @property
     def _pure(self) -> float:
-        """Pure epsilon: K(x) >= (1 - gamma) K(x') bounds the log ratio of two rows by -log(1 - gamma)."""
-        with np.errstate(divide="ignore"):
-            return contracted_loss(self.base.pure_epsilon, float(-np.log1p(-self.ultra_mixing)) * _UP)
+        """Pure epsilon, given the log ratio of two rows."""
+        return contracted_loss(self.base.pure_epsilon, self._log_range)
 
     @property
     def _displaced(self) -> float:
@@ -159,6 +195,10 @@ class AppliedKernelAccountant(ChosenAccountant):
                 lambda e: min(log_gamma + float(views.log_delta(self._base, np.asarray(e))), 0),
             )
         ]
+        if self.privacy_points is not None:
+            curves.append(
+                point_bound("(gamma, epsilon)-Dobrushin", lambda e: by_dobrushin(self._base, e, self._hockey_stick))
+            )
         if 0.0 < self._doeblin < 1.0:
             common = self._doeblin  # largest possible divergence of a row from the common distribution
             curves.append(

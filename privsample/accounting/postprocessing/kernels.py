@@ -1,5 +1,6 @@
 """Account of a Markov kernel that is applied to a private output (privacy amplification by mixing)."""
 
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
 
@@ -195,15 +196,8 @@ class KernelAccountant(ChosenAccountant):
         return tuple(curves)
 
     def _by_dobrushin(self, epsilon: float) -> float:
-        """delta(e) times the kernel's constant at log(1 + (e^e - 1)/delta(e)) (Theorem 1, part 2)."""
-        base = float(views.log_delta(self._base, np.asarray(epsilon)))
-        if np.isneginf(base):
-            return -np.inf
-        with np.errstate(divide="ignore"):
-            inner = float(np.logaddexp(0.0, _log_expm1(epsilon) - base))
-            factor = np.log(self._constants.hockey_stick(inner * (1 - 8 * _ULP)))
-        # rounding error of the two logarithms
-        return base + float(factor) + 8 * _ULP * (1.0 - max(base, -1e300))
+        """Theorem 1, part 2, with the constants of the matrix."""
+        return by_dobrushin(self._base, epsilon, self._constants.hockey_stick)
 
 
 def contracted_renyi(base: Curve, gamma: float) -> Curve:
@@ -222,6 +216,21 @@ def contracted_renyi(base: Curve, gamma: float) -> Curve:
         return np.where(gamma < 1.0, bound, base(orders))
 
     return contracted
+
+
+def by_dobrushin(base: PrivacyBounds, epsilon: float, hockey_stick: Callable[[float], Any]) -> float:
+    """log of delta(e) times the kernel's constant at log(1 + (e^e - 1)/delta(e)) (Theorem 1, part 2).
+
+    `hockey_stick` maps e' to an upper bound on the divergence of two rows at e^e'.
+    """
+    log_delta = float(views.log_delta(base, np.asarray(epsilon)))
+    if np.isneginf(log_delta):
+        return -np.inf
+    with np.errstate(divide="ignore"):
+        inner = float(np.logaddexp(0.0, _log_expm1(epsilon) - log_delta))
+        factor = np.log(hockey_stick(inner * (1 - 8 * _ULP)))
+    # rounding error of the two logarithms
+    return min(log_delta + float(factor) + 8 * _ULP * (1.0 - max(log_delta, -1e300)), 0.0)
 
 
 def by_common(base: PrivacyBounds, epsilon: float, gamma: float, beyond: Any) -> float:

@@ -6,9 +6,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, coefficient, finite, flag, function, number, numbers_of
+from privsample._checks import FloatArray, coefficient, finite, flag, function, number, numbers_of, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.exact.categorical import bernoulli_draws
+
+
+def check_privacy_points(given: Any) -> FloatArray | None:
+    """A read-only copy of rows (epsilon, gamma) by increasing epsilon; None stays None. Raises ValueError."""
+    if given is None:
+        return None
+    points = real_array(privacy_points=given)
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(f"privacy_points must have shape (points, 2), rows (epsilon, gamma), got {points.shape}")
+    epsilon, gamma = points.T
+    if not (np.all(epsilon >= 0.0) and np.all(np.isfinite(epsilon)) and np.all((gamma >= 0.0) & (gamma <= 1.0))):
+        raise ValueError("privacy_points must have finite epsilons >= 0 and gammas in [0, 1]")
+    points = points[np.lexsort((gamma, epsilon))]
+    points.flags.writeable = False
+    return points
 
 
 class Kernel(ABC):
@@ -28,6 +43,10 @@ class Kernel(ABC):
     displacement_zcdp : float
         rho > 0, such that the Rényi divergence of K(x + v) from K(x) is at most a rho |v|^2 at every order a; by
         default +inf.
+    privacy_points : array of shape (points, 2) or None
+        Rows (epsilon, gamma) with epsilon >= 0 and gamma in [0, 1], each of which says that K is
+        (gamma, epsilon)-Dobrushin: the hockey-stick divergence of K(x) from K(x') at e^epsilon is at most gamma for all
+        x and x'. K is then an (epsilon, gamma)-locally private randomizer. By default None.
 
     Notes
     -----
@@ -45,6 +64,7 @@ class Kernel(ABC):
     doeblin: float = 1.0
     ultra_mixing: float = 1.0
     displacement_zcdp: float = np.inf
+    privacy_points: FloatArray | None = None
 
     @property
     def draws_exactly(self) -> bool:
@@ -85,6 +105,8 @@ class StatedKernel(Kernel):
         Ultra-mixing coefficient, in [0, 1].
     displacement_zcdp : float, default inf
         rho > 0: the Rényi divergence of K(x + v) from K(x) is at most a rho |v|^2 at every order a.
+    privacy_points : array of float, shape (points, 2), optional
+        Rows (epsilon, gamma): K is (gamma, epsilon)-Dobrushin, as `Kernel` documents.
 
     Raises
     ------
@@ -117,8 +139,10 @@ class StatedKernel(Kernel):
     doeblin: float = 1.0
     ultra_mixing: float = 1.0
     displacement_zcdp: float = np.inf
+    privacy_points: FloatArray | None = None
 
     def __post_init__(self) -> None:
+        set_fields(self, privacy_points=check_privacy_points(self.privacy_points))
         function("released array", "generator", function=self.function)
         set_fields(self, dobrushin=coefficient(dobrushin=self.dobrushin), doeblin=coefficient(doeblin=self.doeblin))
         set_fields(self, ultra_mixing=coefficient(ultra_mixing=self.ultra_mixing))

@@ -88,6 +88,7 @@ class AppliedKernel(PostProcessing):
             doeblin=self.kernel.doeblin,
             ultra_mixing=self.kernel.ultra_mixing,
             displacement_zcdp=self.kernel.displacement_zcdp,
+            privacy_points=self.kernel.privacy_points,
             assumptions=drawing_assumptions(exact=self.kernel.draws_exactly) | {Assumption.STATED},
         )
 
