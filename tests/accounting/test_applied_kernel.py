@@ -65,7 +65,7 @@ def test_part_2_of_theorem_1_is_sharper_than_part_1():
     for epsilon in (0.1, 0.3):
         delta = float(BASE.delta(epsilon))
         wrong = np.interp(np.log1p(np.expm1(epsilon) / delta**2), *points.T) * delta
-        assert wrong < float(exact.delta(epsilon)) <= float(whole.delta(epsilon))
+        assert wrong * 1.001 < float(exact.delta(epsilon)) <= float(whole.delta(epsilon)) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("points", [[(-1.0, 0.5)], [(1.0, 1.5)], [(np.nan, 0.5)], [1.0, 0.5], [], [(np.inf, 0.0)]])
