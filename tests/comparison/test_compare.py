@@ -164,7 +164,7 @@ def test_the_numbers_against_quadrature():
     model, target = BetaBernoulli(alpha=6, beta=12), RDP(order=2, epsilon=0.002)
     weight = DiffusedPosterior.calibrate(model=model, n=1, target=target).data_weight
     assert weight < 0.6
-    row = compare(model=model, n=1, target=target, simulations=4000, plug_in=True, rng=np.random.default_rng(5))[1]
+    row = compare(model=model, n=1, target=target, simulations=2000, plug_in=True, rng=np.random.default_rng(5))[1]
     chance = 6 / 18
     distributions = [(stats.beta(6 + x, 13 - x), stats.beta(6 + weight * x, 12 + weight * (1 - x))) for x in (0, 1)]
     grid = (np.arange(20_000) + 0.5) / 20_000
