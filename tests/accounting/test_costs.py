@@ -138,7 +138,14 @@ def test_tables_are_above_and_close(account, share, monkeypatch):
     assert worst[known] == pytest.approx(expected[known], abs=0.3)
 
 
-@pytest.mark.parametrize("account", [10 * LAPLACE, LAPLACE + GAUSSIAN], ids=["pure", "not pure"])
+@pytest.mark.parametrize(
+    "account",
+    [
+        pytest.param(10 * LAPLACE, id="pure"),
+        # tests/accounting/test_tables.py compares a composition that is not pure with a fine grid
+        pytest.param(LAPLACE + GAUSSIAN, id="not pure", marks=pytest.mark.long),
+    ],
+)
 def test_tables_of_compositions_are_above_and_close(account):
     pair = account.bounds.pairs[0]
     table, top = TabulatedPair.of(pair), min(pair.max_divergence, 5.0)
@@ -218,7 +225,9 @@ def test_compositions_of_posteriors_and_noise_use_the_grid(monkeypatch):
     assert not total.bounds.from_table
 
 
-@pytest.mark.parametrize("kind", ["group", "bernoulli", "kernel", "selection", "poisson"])
+@pytest.mark.parametrize(
+    "kind", ["group", "bernoulli", "kernel", pytest.param("selection", marks=pytest.mark.long), "poisson"]
+)
 def test_every_account_of_an_expensive_base_is_affordable(kind, shorter, monkeypatch):
     """The base keeps its tables: with short tables, all kinds read those of one base."""
     base, _, own = evaluated(shorter) if shorter > 1 else (conditional(conditional(POSTERIOR)), None, None)

@@ -147,7 +147,12 @@ def test_masses_of_extreme_shape(distribution):
 def test_sampler(name, rng, alpha):
     """The mutant loses one draw in ten to the next lower number."""
     distribution = DISTRIBUTIONS[name]
-    drawn = np.array([distribution.sample(rng) for _ in range(40_000)])
+    heavy = name in (
+        "heavy",
+        "logarithmic",
+        "geometric",
+    )  # found with 10,000 draws, 16 standard errors beyond the limit
+    drawn = np.array([distribution.sample(rng) for _ in range(10_000 if heavy else 40_000)])
     lowered = np.where(rng.random(drawn.size) < 0.1, np.maximum(drawn - 1, 0), drawn)
     assert follows(distribution, drawn, alpha)
     assert not follows(distribution, lowered, alpha)
