@@ -153,9 +153,9 @@ SMALL: Mapping[str, Settings] = {
     "papernot-stopping": WHOLE,
     "efficiency": ((efficiency, "SIZES", (10, 1000, 100_000)), (efficiency, "REPEATS", 4000)),
     "calibration": (
-        (calibration, "SIMULATIONS", 20),
+        (calibration, "SIMULATIONS", 8),
         (calibration, "MODELS", MODELS[:1]),
-        (calibration, "SETTINGS", ((10, 1.0, 0.0), (100, 1.0, 0.0))),
+        (calibration, "SETTINGS", ((100, 1.0, 0.0),)),
     ),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
     "confidence-sets": (

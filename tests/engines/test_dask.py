@@ -49,8 +49,9 @@ def of_dask(mechanism, source):
     return ps.tally_source(source, mechanism, columns="stay", unit=unit, engine="dask")
 
 
-@pytest.mark.parametrize("shards", [1, 7, 64])
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize(
+    ("scheduler", "shards"), [("synchronous", 1), ("synchronous", 7), ("synchronous", 64), ("threads", 7)]
+)
 def test_any_number_of_partitions_gives_the_tally_and_the_release(rows, shards, scheduler):
     with dask.config.set(scheduler=scheduler):
         for mechanism in (SUM, GROUPS, BOUNDED):
@@ -74,8 +75,7 @@ def files(rows, tmp_path):
 
 def test_processes_give_the_tally_of_files(rows, files):
     with dask.config.set(scheduler="processes", num_workers=2):
-        for mechanism in (GROUPS, BOUNDED):
-            assert of_dask(mechanism, files) == of_all(mechanism, rows)
+        assert of_dask(BOUNDED, files) == of_all(BOUNDED, rows)  # each tally starts processes of its own
 
 
 def test_parts_of_files_have_names_and_cover_each_row_group_once(files, monkeypatch):
@@ -119,7 +119,7 @@ def test_killed_workers_change_nothing_and_a_lost_part_fails_the_job(rows, tmp_p
     once, always = tmp_path / "once", tmp_path / "always"
     once.mkdir(), always.mkdir()
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 2}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(**settings, silence_logs=50) as cluster,
         distributed.Client(cluster),
     ):
