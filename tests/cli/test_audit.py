@@ -150,7 +150,7 @@ def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
     assert {row["name"] for row in rows} == {"laplace"}
 
 
-@pytest.mark.parametrize("form", [["--json"], []])
+@pytest.mark.parametrize("form", [[], pytest.param(["--json"], marks=pytest.mark.long)])
 def test_a_reader_that_leaves_changes_neither_files_nor_exit_code(form):
     words = ["audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7", "--out", "out", *form]
     with subprocess.Popen(
