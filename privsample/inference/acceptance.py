@@ -53,8 +53,9 @@ class NoiseAcceptance:
     """
 
     def __init__(self, noise: Noise, observed: FloatArray) -> None:
-        self.noise, copies = noise, np.asarray(observed, dtype=np.float64)
-        self.observed = np.ascontiguousarray(copies.reshape(len(copies), -1))
+        # A copy: Numba would compile each loop once more for the read-only array of a release.
+        self.noise, copies = noise, np.array(observed, dtype=np.float64, order="C")
+        self.observed = copies.reshape(len(copies), -1)
         self.squared = _SQUARED.get(type(noise))
         self.scale = noise.scale_parameter
         if self.squared:  # the mean of the copies is sufficient

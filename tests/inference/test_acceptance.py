@@ -40,6 +40,16 @@ def test_large_sums_lose_no_digits():
     assert acceptance.log_ratio(np.array([0.0]), np.array([1e-6])) == pytest.approx(1e3, rel=1e-12)
 
 
+@pytest.mark.parametrize("noise", NOISES[:2], ids=lambda noise: noise.name)
+def test_all_releases_share_one_compiled_loop(noise):
+    """The array of a release is read-only, for which Numba would compile the loop once more."""
+    from numba import typeof
+
+    observed = np.ones((2, 3))
+    observed.setflags(write=False)
+    assert typeof(NoiseAcceptance(noise, observed).observed) == typeof(np.ones((2, 3)))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", [NOISES[0], NOISES[3], NOISES[4]], ids=lambda noise: noise.name)
 def test_offers_keep_the_distribution_of_records_given_the_release(noise, rng, alpha):
