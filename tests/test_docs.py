@@ -74,20 +74,56 @@ def test_pictures_have_no_background(kind):
         docs_plots.to_svg(3)
 
 
-def test_a_page_that_fails_ends_the_build_and_is_named(tmp_path):
+BROKEN = """# Broken
+
+```python
+>>> 1 + 1
+3
+
+```
+
+```{account} unknown
+```
+
+[gone](gone.md) [gone](#nowhere)
+
+```{toctree}
+tables
+```
+"""
+TABLES = """# Tables
+
+| term | meaning $x$ | was |
+|---|---|---|
+| grid | even values | lattice |
+| chord | line | |
+
+| a | b |
+|---|---|
+| c | d |
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The pages above as a site, and the process that built it."""
     pytest.importorskip("sphinx", reason="the packages that build the site")
-    page = (
-        "# Broken\n\n```python\n>>> 1 + 1\n3\n\n```\n\n```{account} unknown\n```\n\n[gone](gone.md) [gone](#nowhere)\n"
-    )
-    (tmp_path / "index.md").write_text(page, encoding="utf-8")
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "index.md").write_text(BROKEN, encoding="utf-8")
+    (folder / "tables.md").write_text(TABLES, encoding="utf-8")
     flags = ["-W", "--keep-going", "-q", "-c", str(DOCS)]
-    words = [sys.executable, "-m", "sphinx", *flags, str(tmp_path), str(tmp_path / "html")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    words = [sys.executable, "-m", "sphinx", *flags, str(folder), str(folder / "html")]
+    return folder / "html", subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_a_page_that_fails_ends_the_build_and_is_named(built):
+    _, done = built
     assert done.returncode == 1
     assert "index.md: WARNING: an example failed" in done.stderr
     assert "index.md:9: ERROR: unknown gave NameError" in done.stderr
     assert re.search("index.md:12: WARNING: .*gone.md", done.stderr)
     assert re.search("index.md:12: WARNING: .*nowhere", done.stderr)
+    assert "tables.md" not in done.stderr
 
 
 def test_each_assumption_is_explained_among_the_limits():
@@ -131,13 +167,9 @@ def test_every_public_name_stands_in_the_reference_once():
         assert f"{name}.rst" in pages
 
 
-def test_the_cells_of_a_wide_table_name_their_columns(tmp_path):
-    pytest.importorskip("sphinx", reason="the packages that build the site")
-    wide = "| term | meaning $x$ | was |\n|---|---|---|\n| grid | even values | lattice |\n| chord | line | |\n"
-    (tmp_path / "index.md").write_text(f"# Tables\n\n{wide}\n\n| a | b |\n|---|---|\n| c | d |\n", encoding="utf-8")
-    words = [sys.executable, "-m", "sphinx", "-W", "-q", "-c", str(DOCS), str(tmp_path), str(tmp_path / "html")]
-    subprocess.run(words, check=True)
-    html = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
+def test_the_cells_of_a_wide_table_name_their_columns(built):
+    site, _ = built
+    html = (site / "tables.html").read_text(encoding="utf-8")
     assert re.findall('<p class="column">([^<]*)</p>', html) == ["meaning x", "was", "meaning x"]
     assert len(re.findall('<table class="[^"]*stacked[^"]*"', html)) == 1
     assert html.count('<td class="empty">') == 1

@@ -44,30 +44,14 @@ for number in range(100):
 assert 2 <= number < 10, number
 print(repr(release.account.epsilon(1e-6)), book.spent())
 """
+# In a process that has imported nothing of the extension: each part prints lines, and the parts stand apart.
 READ = """
 import sys
-import privsample as ps
-folder = sys.argv[1]
-releases = [ps.Release.load(f"{folder}/release.{ending}") for ending in ("json", "nc")]
-assert releases[0] == releases[1]
-assert type(releases[0].mechanism).__name__ == "PrivateMajority"
-print(repr(releases[0].account.epsilon(1e-6)), ps.Ledger(f"{folder}/ledger.db").spent())
-"""
-AUDIT = """
-from privsample.simulations.audit.catalogue import catalogue
 import numpy as np
 import privsample as ps
-from privsample.cli import main
-example = catalogue()["private-majority"]
-rng = np.random.default_rng(1)
-print(ps.audit(example.mechanism, samples=example.samples, rng=rng).outcome)
-print(ps.audit(example.mutant, claim=example.claim, samples=example.samples, rng=rng).outcome)
-main(["audit", "--list"])
-"""
-FOREIGN = """
-import sys
-import privsample as ps
 from privsample.errors import NotRegistered
+folder, places = sys.argv[1], [*sys.path]
+sys.path.insert(0, folder)
 for package in ("undeclared_module", "os", "private_majority", "subprocess"):
     before = set(sys.modules)
     try:
@@ -77,7 +61,24 @@ for package in ("undeclared_module", "os", "private_majority", "subprocess"):
     else:
         raise SystemExit("it was loaded")
     assert not {name for name in set(sys.modules) - before if name.startswith((package, "private_majority"))}
+sys.path[:] = places
 print("refused")
+print("---")
+releases = [ps.Release.load(f"{folder}/release.{ending}") for ending in ("json", "nc")]
+assert releases[0] == releases[1]
+assert type(releases[0].mechanism).__name__ == "PrivateMajority"
+print(repr(releases[0].account.epsilon(1e-6)), ps.Ledger(f"{folder}/ledger.db").spent())
+print("---")
+from privsample.simulations.audit.catalogue import catalogue
+from privsample.cli import main
+example = catalogue()["private-majority"]
+rng = np.random.default_rng(1)
+print(ps.audit(example.mechanism, samples=example.samples, rng=rng).outcome)
+print(ps.audit(example.mutant, claim=example.claim, samples=example.samples, rng=rng).outcome)
+main(["audit", "--list"])
+print("---")
+words = "--column vote --mechanism private-majority --epsilon 0.5 --delta 0"
+main(["release", f"{folder}/votes.csv", *words.split(), "--out", f"{folder}/majority.json"])
 """
 
 
@@ -96,45 +97,59 @@ def installed(tmp_path_factory):
     return folder
 
 
-def run(installed, *words, cwd=None):
+def run(installed, *words):
     """What a program printed in a process that finds the extension where it was installed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
     environment.pop("COVERAGE_PROCESS_START", None)
     done = subprocess.run(
-        [sys.executable, *map(str, words)], capture_output=True, text=True, env=environment, check=False, cwd=cwd
+        [sys.executable, *map(str, words)], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def test_a_release_is_paid_for_saved_and_loaded_where_nothing_was_imported(installed, tmp_path):
-    written = run(installed, "-c", WRITE, tmp_path)
-    assert run(installed, "-c", READ, tmp_path) == written
+@pytest.fixture(scope="module")
+def printed(installed, tmp_path_factory):
+    """A folder, what the program that writes into it printed, and what each part of the one that reads it printed."""
+    folder = tmp_path_factory.mktemp("votes")
+    (folder / "undeclared_module.py").write_text("raise SystemExit('this was imported')")
+    (folder / "votes.csv").write_text("vote\n1\n0\n1\n1\n")
+    written = run(installed, "-c", WRITE, folder)
+    return folder, written, run(installed, "-c", READ, folder).split("---\n")
 
 
-def test_it_is_listed_and_audited_and_its_mutant_is_caught(installed):
-    sound, mutant, *listed = run(installed, "-c", AUDIT).split()
+def test_a_release_is_paid_for_saved_and_loaded_where_nothing_was_imported(printed):
+    _, written, (_, read, *_) = printed
+    assert read == written
+
+
+def test_it_is_listed_and_audited_and_its_mutant_is_caught(printed):
+    _, _, (_, _, audited, _) = printed
+    sound, mutant, *listed = audited.split()
     assert (sound, mutant) == ("CONSISTENT", "VIOLATED")
     assert "private-majority" in listed
 
 
-def test_the_command_line_releases(installed, tmp_path):
-    (tmp_path / "votes.csv").write_text("vote\n1\n0\n1\n1\n")
-    words = "privsample release votes.csv --column vote --mechanism private-majority --epsilon 0.5 --delta 0"
-    run(installed, "-m", *words.split(), "--out", "majority.json", cwd=tmp_path)
-    release = json.loads((tmp_path / "majority.json").read_text())
+def test_the_command_line_releases(printed):
+    folder, *_ = printed
+    release = json.loads((folder / "majority.json").read_text())
     assert release["mechanism"]["type"] == ["private-majority", "PrivateMajority", 1]
     assert release["mechanism"]["rate"] == pytest.approx(0.5)
 
 
-def test_a_file_imports_nothing_that_no_installed_package_declares(installed, tmp_path):
-    (tmp_path / "undeclared_module.py").write_text("raise SystemExit('this was imported')")
-    assert run(installed, "-c", FOREIGN, cwd=tmp_path).split() == ["refused"]
+def test_a_file_imports_nothing_that_no_installed_package_declares(printed):
+    _, _, (refused, *_) = printed
+    assert refused.split() == ["refused"]
 
 
-def test_its_own_tests_pass(installed):
+@pytest.mark.parametrize("laws", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_its_own_tests_pass(laws, installed):
+    """Without that of the laws, which takes half of the time, because the guide makes the same check."""
     words = ["-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", PACKAGE]
-    assert "passed" in run(installed, *words, PACKAGE / "tests")
+    words += [] if laws else ["--deselect", "tests/test_private_majority.py::test_the_mechanism_obeys_every_law"]
+    found = run(installed, *words, PACKAGE / "tests")
+    assert " passed" in found
+    assert ("1 deselected" in found) == (not laws)
 
 
 def test_the_guide_runs_and_shows_the_whole_module(installed):

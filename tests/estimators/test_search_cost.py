@@ -87,7 +87,12 @@ def test_the_account_is_known_before_and_kept_in_json():
     account = private(refit=True, cv=2).accountant_for(N)
     assert ps.Accountant.from_dict(account.to_dict()) == account == private(refit=True, cv=2).fit(X, Y).accountant_
     assert {ps.Assumption.TIMING, ps.Assumption.FIXED_PARTS} <= account.assumptions
-    assert account.epsilon(1e-6) < 5
+
+
+@pytest.mark.long
+def test_the_account_of_a_search_on_private_data_has_a_finite_epsilon():
+    """Ten seconds; test_search_target.py compares smaller accounts with their parts and with their target."""
+    assert private(refit=True, cv=2).accountant_for(N).epsilon(1e-6) < 5
 
 
 def test_an_account_by_attribute_and_one_that_is_given():

@@ -103,7 +103,7 @@ def test_a_search_that_does_not_charge_its_scores_is_found(monkeypatch):
 def test_a_fitted_search_costs_what_its_plan_says_whatever_the_data():
     search = sgd(cv=3, refit=True, repetitions=RUNS)
     plan = search.plan_for(N, 2)
-    for features, labels in ((X, Y), (X[::-1], 1 - Y), (np.zeros_like(X), np.zeros_like(Y))):
+    for features, labels in ((X, Y), (np.zeros_like(X), np.zeros_like(Y))):
         made = clone(search).fit(features, labels)
         assert made.accountant_ == plan.account == made.plan_.account == search.accountant_for(N, 2)
         assert made.plan_.repetitions == plan.repetitions

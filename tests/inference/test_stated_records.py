@@ -93,22 +93,23 @@ def quadrature(log_prior, log_likelihood, grid):
 def test_a_model_of_scipy_against_quadrature(rng, alpha):
     """One record from a Student distribution with known degrees of freedom, clipped, with normal noise.
 
-    The mutant is the posterior that ignores the clipping.
+    The mutant is the posterior that ignores the clipping. Its distribution function differs by 0.46: by 6.4 over the
+    root of 200 draws, as good as independent, give or take 0.5, and the limit is 3.3.
     """
-    noise, observed, grid = ps.GaussianNoise(noise_std=0.5), 1.2, np.linspace(-8, 12, 401)
+    noise, observed, grid = ps.GaussianNoise(noise_std=0.5), 1.2, np.linspace(-20, 24, 881)
     x = np.linspace(-1, 1, 401)
     kernel = stats.norm(observed, 0.5).pdf
     inside = np.array([integrate.trapezoid(stats.t.pdf(x - at, 3) * kernel(x), x) for at in grid])
     ends = stats.t.sf(1 - grid, 3) * kernel(1.0) + stats.t.cdf(-1 - grid, 3) * kernel(-1.0)
     wide = np.linspace(-40, 40, 2001)
     ignored = np.array([integrate.trapezoid(stats.t.pdf(wide - at, 3) * kernel(wide), wide) for at in grid])
-    prior = stats.norm(0, 2)
+    prior = stats.norm(0, 4)
     chain = lambda: StatedRecords(  # noqa: E731
         Observation(model=NORMAL, n=1, noise=noise, observed=np.array([observed])),
         prior=stated_priors({"centre": prior}),
         records=lambda centre: stats.t(3, centre),
     )
-    drawn = run_chains(chain, draws=4000, tune=200, chains=1, rng=rng).draws["centre"][::10]
+    drawn = run_chains(chain, draws=2000, tune=200, chains=1, rng=rng).draws["centre"][::10]
     for likelihood, accepted in ((inside + ends, True), (ignored, False)):
         below = quadrature(prior.logpdf, np.log(likelihood), grid)
         assert (stats.kstest(drawn, lambda at, below=below: np.interp(at, grid, below)).pvalue > alpha) == accepted
@@ -137,7 +138,7 @@ def test_counts_and_an_integer_parameter_by_enumeration(hidden, rng, alpha):
         prior=stated_priors({"trials": stats.randint(1, 7)}),
         records=records,
     )
-    drawn = run_chains(chain, draws=4000, tune=100, chains=1, rng=rng).draws["trials"][::8]
+    drawn = run_chains(chain, draws=2000, tune=100, chains=1, rng=rng).draws["trials"][::8]
     counts = np.bincount(drawn.astype(int), minlength=7)[1:]
     for scale, accepted in ((1.0, True), (0.1, False)):
         due = np.array([mass(trials, scale) for trials in range(1, 7)])
