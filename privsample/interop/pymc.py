@@ -72,8 +72,8 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> An
     Notes
     -----
     Bernstein and Sheldon 2018 and 2019 (central limit). Kind: as the Notes of the distribution say: exact for counts,
-    up to a truncation of at most 1e-12, and for many sums; an approximation for other statistics. The derivations are
-    in docs/notes/moments.md and docs/notes/clipping.md.
+    with a relative error of at most 1e-12, and for many sums; an approximation for other statistics. The derivations
+    are in docs/notes/moments.md and docs/notes/clipping.md.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def noisy_count(
 
     Notes
     -----
-    Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a truncation of the noise of at most 1e-12; the
+    Bernstein and Sheldon 2018 (central limit). Kind: exact, with a relative error of at most 1e-12; the
     central limit if more than 16384 counts are possible.
 
     Examples

@@ -248,6 +248,17 @@ def test_bad_input_is_refused_before_compilation(changed, error, message):
 
 
 @pytest.mark.generations
+def test_python_floats_are_not_rounded_to_single_precision():
+    """PyTensor reads 2.5 in single precision, in which the mean 1 / 2.5 has an error of 6e-9."""
+    _, (mean,) = sums.record_of(pm.Exponential.dist(2.5))
+    assert float(mean.eval(mode=ONCE)) == 0.4
+    with pm.Model():
+        scale = pm.HalfNormal("scale")
+        _, (mean,) = sums.record_of(pm.Exponential.dist(scale * 2.5))
+    assert scale in pytensor.graph.traversal.ancestors([mean])
+
+
+@pytest.mark.generations
 def test_a_variable_of_the_model_is_no_record():
     with pm.Model():
         x = pm.Normal("x")

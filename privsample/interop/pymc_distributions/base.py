@@ -4,9 +4,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc import Continuous
+from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import SymbolicRandomVariable, _support_point
 from pymc.distributions.shape_utils import (
     convert_shape,
@@ -16,7 +18,7 @@ from pymc.distributions.shape_utils import (
     rv_size_is_none,
     shape_from_dims,
 )
-from pymc.logprob.abstract import _logprob
+from pymc.logprob.abstract import _logcdf, _logprob
 from pymc.pytensorf import normalize_rng_param
 from pytensor.tensor.random.utils import normalize_size_param
 
@@ -92,6 +94,38 @@ class NoisyRV(SymbolicRandomVariable):  # type: ignore[misc]
     def mean(cls, *params: Any, **settings: Any) -> Any:
         """Return the mean of the statistic, from which chains start if the variable is not observed."""
 
+    @classmethod
+    @abstractmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        """Return what must hold for the parameters without the scale of the noise: conditions by their text."""
+
+    @classmethod
+    def checked(cls, computed: Any, *params: Any, **settings: Any) -> Any:
+        """Return the value with PyMC's check of the parameters: ParameterValueError or, in a model, -inf."""
+        conditions = {"noise_scale > 0": is_positive(params[-1]), **cls.in_range(*params[:-1], **settings)}
+        return check_parameters(computed, *conditions.values(), msg=", ".join(conditions))
+
+    @classmethod
+    def log_distribution(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        """Return the log distribution function of a noisy statistic that is one number."""
+        del value, params, settings
+        raise NotImplementedError(f"{cls._print_name[0]} has no distribution function here")
+
+
+def is_positive(tensor: Any) -> Any:
+    """Return whether the numbers are finite and > 0."""
+    return pt.gt(tensor, 0) & pt.lt(tensor, np.inf)
+
+
+def is_whole(tensor: Any) -> Any:
+    """Return whether the numbers are whole and >= 1."""
+    return pt.ge(tensor, 1) & pt.eq(tensor, pt.floor(tensor))
+
+
+def is_probability(tensor: Any) -> Any:
+    """Return whether the numbers lie in [0, 1]."""
+    return pt.ge(tensor, 0) & pt.le(tensor, 1)
+
 
 class GivenLatent(NoisyRV):
     """A variable whose log density is given latent variances of its noise, the last parameter but one.
@@ -116,12 +150,22 @@ class GivenLatent(NoisyRV):
     def mean(cls, *params: Any, **settings: Any) -> Any:
         return super().mean(*params[:-2], params[-1], **settings)
 
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        return {**super().in_range(*params[:-1], **settings), "latent > 0": is_positive(params[-1])}
+
 
 @_logprob.register(NoisyRV)  # type: ignore[untyped-decorator]
 def _log_probability(op: NoisyRV, values: Any, *inputs: Any, **_kwargs: Any) -> Any:
     (value,) = values
     _rng, _size, *params = inputs
-    return op.log_density(value, *params, **op.settings)
+    return op.checked(op.log_density(value, *params, **op.settings), *params, **op.settings)
+
+
+@_logcdf.register(NoisyRV)  # type: ignore[untyped-decorator]
+def _log_distribution_function(op: NoisyRV, value: Any, *inputs: Any, **_kwargs: Any) -> Any:
+    _rng, _size, *params = inputs
+    return op.checked(op.log_distribution(value, *params, **op.settings), *params, **op.settings)
 
 
 @_support_point.register(NoisyRV)  # type: ignore[untyped-decorator]

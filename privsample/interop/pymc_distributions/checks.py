@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from privsample.interop.pymc_distributions.noise import NoiseTensor, present_value
 
-_ROUNDING = 1e-6  # of probabilities that add up to 1
+ROUNDING = 1e-6  # of probabilities that add up to 1
 _ARGUMENTS = {"shape", "size", "rng", "initval", "total_size", "transform", "default_transform", "default_initval"}
 
 
@@ -107,7 +107,7 @@ def probability(what: str, tensor: Any) -> None:
 def shares(what: str, tensor: Any) -> None:
     """Check that known probabilities add up to 1 along the last axis. Raises ValueError."""
     known = present_value(tensor)
-    if known is not None and (abs(known.sum(axis=-1) - 1) > _ROUNDING).any():
+    if known is not None and (abs(known.sum(axis=-1) - 1) > ROUNDING).any():
         raise ValueError(f"{what} must add up to 1, got {known.sum(axis=-1).tolist()}")
 
 
@@ -116,6 +116,13 @@ def nonnegative(what: str, tensor: Any) -> None:
     known = present_value(tensor)
     if known is not None and not ((known >= 0) & np.isfinite(known)).all():
         raise ValueError(f"{what} must be finite and >= 0, got {_first(known, ~(known >= 0))}")
+
+
+def positive(what: str, tensor: Any) -> None:
+    """Check the present value, if it is known, of what must be finite and above 0. Raises ValueError."""
+    known = present_value(tensor)
+    if known is not None and not ((known > 0) & np.isfinite(known)).all():
+        raise ValueError(f"{what} must be finite and > 0, got {_first(known, ~(known > 0))}")
 
 
 def _first(known: Any, wrong: Any) -> str:

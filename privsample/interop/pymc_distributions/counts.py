@@ -8,14 +8,14 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.interop.pymc_distributions import count_density, windows
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions import windows
-from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.base import LIMIT, NoisyDistribution, NoisyRV, is_probability, is_whole
 from privsample.interop.pymc_distributions.checks import check_copies, nonnegative, probability, whole
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 from privsample.interop.pymc_distributions.releases import Released
 
-SUMMED = f"exact: the hidden count is summed out, over a window that loses at most {windows.MASS_OUTSIDE:g}"
+SUMMED = "exact: the hidden count is summed out, with a relative error of at most 1e-12"
 
 
 class NoisyCountRV(NoisyRV):
@@ -36,9 +36,22 @@ class NoisyCountRV(NoisyRV):
         if not settings["exact"]:
             own = n * p * (1 - p)
             return _limit(value, n * p, own, scale, settings)
-        copies = _with_axis(value, settings["copies"])
-        s = windows.window(copies, settings["family"], scale, most=n, centre=n * p)
-        return _summed(windows.log_binomial(s, n, p), s, copies, settings["family"], scale)
+        copies = _separate(value, settings["copies"])
+        return count_density.log_density(copies, settings["family"], [scale] * len(copies), p, n)
+
+    @classmethod
+    def log_distribution(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        n, p, scale = params
+        if settings["copies"] is not None:
+            return super().log_distribution(value, *params, **settings)
+        if settings["exact"]:
+            return count_density.log_distribution(value, settings["family"], scale, p, n)
+        return noises.log_normal_plus_noise_below(settings["family"], value - n * p, n * p * (1 - p), scale)
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        del settings
+        return {"n >= 1 and whole": is_whole(params[0]), "0 <= p <= 1": is_probability(params[1])}
 
     @classmethod
     def mean(cls, *params: Any, **settings: Any) -> Any:
@@ -67,9 +80,22 @@ class NoisyPoissonRV(NoisyRV):
         mu, scale = params
         if not settings["exact"]:
             return _limit(value, mu, mu, scale, settings)
-        copies = _with_axis(value, settings["copies"])
-        s = windows.window(copies, settings["family"], scale)
-        return _summed(windows.log_poisson(s, mu), s, copies, settings["family"], scale)
+        copies = _separate(value, settings["copies"])
+        return count_density.log_density(copies, settings["family"], [scale] * len(copies), mu)
+
+    @classmethod
+    def log_distribution(cls, value: Any, *params: Any, **settings: Any) -> Any:
+        mu, scale = params
+        if settings["copies"] is not None:
+            return super().log_distribution(value, *params, **settings)
+        if settings["exact"]:
+            return count_density.log_distribution(value, settings["family"], scale, mu)
+        return noises.log_normal_plus_noise_below(settings["family"], value - mu, mu, scale)
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        del settings
+        return {"mu >= 0": pt.ge(params[0], 0) & pt.lt(params[0], np.inf)}
 
     @classmethod
     def mean(cls, *params: Any, **settings: Any) -> Any:
@@ -88,24 +114,15 @@ def _copied(count: Any, copies: int | None) -> Any:
     return count if copies is None else pt.repeat(count[..., None], copies, axis=-1)
 
 
-def _with_axis(value: Any, copies: int | None) -> Any:
-    """Return the observed copies with their axis, of known length."""
-    if copies is None:
-        return value[..., None]
-    return pt.specify_shape(value, [None] * (value.type.ndim - 1) + [copies])
+def _separate(value: Any, copies: int | None) -> list[Any]:
+    """Return the noisy copies of each count."""
+    return [value] if copies is None else [value[..., k] for k in range(copies)]
 
 
 def _limit(value: Any, mean: Any, variance: Any, scale: Any, settings: Any) -> Any:
     """Return the log density of a normal count plus noise; copies have an axis of length one."""
     one = value if settings["copies"] is None else value[..., 0]
     return noises.normal_plus_noise(settings["family"], one - mean, pt.maximum(variance, 1e-300), scale)
-
-
-def _summed(log_masses: Any, s: Any, copies: Any, family: str, scale: Any) -> Any:
-    """Return the log of the sum over counts s (..., width) of their masses and the noise of the copies (..., c)."""
-    for k in range(copies.type.shape[-1]):
-        log_masses = log_masses + noises.log_density(family, copies[..., k, None] - s, scale[..., None])
-    return windows.log_sum(log_masses)
 
 
 class _CountDistribution(NoisyDistribution):
@@ -176,11 +193,12 @@ class NoisyCount(_CountDistribution):
     Notes
     -----
     Bernstein and Sheldon 2018 (central limit); Loader 2000 (binomial probabilities without cancellation). Kind: exact,
-    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, or n is 2^53
-    or more, the central limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
-
-    With many groups, sample a model whose data are constants, `pymc.model.transform.optimization.freeze_dims_and_data`:
-    the terms that do not depend on p are then computed once. See docs/guides/groups.md.
+    with a relative error of the density of at most 1e-12 at every observed value, however improbable. If the noise
+    leaves more than 16384 counts possible, or n is 2^53 or more, the central limit; `likelihood` tells which. The sum
+    over n counts has some 12 sqrt(n) terms where p is far from the observed share: 3 milliseconds at n = 1e9. PyMC's
+    `logcdf`, with which `pm.Censored` and `pm.Truncated` work, is exact in the same way; there is none for several
+    copies. Parameters out of range are refused, or in variables of the model have probability 0, as in PyMC. The proof
+    is in docs/notes/moments.md, section 4.
 
     Examples
     --------
@@ -370,8 +388,10 @@ class NoisyPoisson(_CountDistribution):
     Notes
     -----
     Bernstein and Sheldon 2018 (central limit); Loader 2000 (Poisson probabilities without cancellation). Kind: exact,
-    up to a probability of 1e-12: counts beyond that are left out. If more than 16384 counts would remain, the central
-    limit; `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
+    with a relative error of the density of at most 1e-12 at every observed value, however improbable. If the noise
+    leaves more than 16384 counts possible, the central limit; `likelihood` tells which. PyMC's `logcdf` is exact in the
+    same way; there is none for several copies. Parameters out of range are refused, or in variables of the model have
+    probability 0, as in PyMC. The proof is in docs/notes/moments.md, section 4.
 
     Examples
     --------

@@ -8,8 +8,8 @@ from pytensor.gradient import disconnected_grad
 
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import nonnegative, whole
+from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV, is_positive, is_whole
+from privsample.interop.pymc_distributions.checks import positive, whole
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
 from privsample.interop.pymc_distributions.normal_moments import clipped_normal
 
@@ -54,6 +54,13 @@ class NoisyMomentsRV(NoisyRV):
         n, mean, variance, bounds = params[:4]
         first, second, _ = _moments(mean, variance, bounds)
         return pt.stack([n * first, n * second], axis=-1)
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        n, _mean, variance, bounds = params
+        del settings
+        ordered = pt.lt(bounds[..., 0], bounds[..., 1])
+        return {"n >= 1 and whole": is_whole(n), "variance > 0": is_positive(variance), "lower < upper": ordered}
 
 
 def _scaled(x: Any, low: Any, high: Any) -> Any:
@@ -240,7 +247,7 @@ class NoisyMoments(NoisyDistribution):
         n, mean, variance = tensor_of("n", n), tensor_of("mean", mean), tensor_of("variance", variance)
         bounds = tensor_of("bounds", bounds)
         whole("n", n, 1)
-        nonnegative("variance", variance)
+        positive("variance", variance)
         check_bounds("bounds", bounds)
         given = noise_tensor(noise, noise_scale)
         scale = one_for_each(given.scale, 2)

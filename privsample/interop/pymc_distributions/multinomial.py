@@ -5,15 +5,20 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import disconnected_grad
-from pytensor.raise_op import Assert
-from pytensor.tensor.signal.conv import convolve1d
 
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.interop.pymc_distributions import count_density, multinomial_density, windows
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions import windows
-from privsample.interop.pymc_distributions.base import LATENT, LIMIT, GivenLatent, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import check_copies, probability, shares, whole
+from privsample.interop.pymc_distributions.base import (
+    LATENT,
+    LIMIT,
+    GivenLatent,
+    NoisyDistribution,
+    NoisyRV,
+    is_probability,
+    is_whole,
+)
+from privsample.interop.pymc_distributions.checks import ROUNDING, check_copies, probability, shares, whole
 from privsample.interop.pymc_distributions.counts import private_total
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 from privsample.interop.pymc_distributions.releases import Released
@@ -21,10 +26,7 @@ from privsample.interop.pymc_distributions.releases import Released
 MAX_TERMS = 1 << 14  # largest number of terms of the sums over counts of three or more categories, for one observation
 _CHERNOFF = 0.97  # share of the largest exponent at which the tail of a sum of Laplace variables is bounded
 _TWO = 2  # categories: each noisy count is a noisy copy of one hidden count
-_FAR = (
-    "the sums over counts need too many terms: the noise scale was replaced by a much larger one; build the model anew"
-)
-SUMMED = f"exact: the hidden counts are summed out, over windows that lose at most {windows.MASS_OUTSIDE:g}"
+SUMMED = "exact: the hidden counts are summed out, with a relative error of at most 1e-12"
 
 
 class NoisyMultinomialRV(NoisyRV):
@@ -50,15 +52,22 @@ class NoisyMultinomialRV(NoisyRV):
         copies = value[..., None, :] if settings["copies"] is None else value
         count, categories = settings["copies"] or 1, settings["categories"]
         copies = pt.specify_shape(copies, [None] * (copies.type.ndim - 2) + [count, categories])
-        p = pt.clip(pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories]), 1e-300, 1.0)
+        p = pt.specify_shape(p, [None] * (p.type.ndim - 1) + [categories])
         if not settings["exact"]:
-            return _central_limit(copies, n, p, noises.variance(settings["family"], scale), count)
+            return _central_limit(copies, n, pt.clip(p, 1e-300, 1.0), noises.variance(settings["family"], scale), count)
         two = categories == _TWO
         return (_two_categories if two else _several_categories)(copies, n, p, scale, settings["family"])
 
     @classmethod
     def mean(cls, *params: Any, **settings: Any) -> Any:
         return _copied(params[0][..., None] * params[1], settings["copies"])
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        n, p = params[:2]
+        del settings
+        adds_up = pt.le(abs(p.sum(axis=-1) - 1), ROUNDING)
+        return {"n >= 1 and whole": is_whole(n), "0 <= p <= 1": is_probability(p), "sum(p) = 1": adds_up}
 
 
 class NoisyMultinomialCopiesRV(NoisyMultinomialRV):
@@ -81,14 +90,15 @@ def _copied(counts: Any, copies: int | None) -> Any:
 def _two_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
     """Each noisy count of the second category is n minus a noisy copy of the first count."""
     count = copies.type.shape[-2]
-    views = pt.concatenate([copies[..., 0], n[..., None] - copies[..., 1]], axis=-1)
-    views = pt.specify_shape(views, [None] * (views.type.ndim - 1) + [2 * count])
+    views = [copies[..., k, 0] for k in range(count)] + [n - copies[..., k, 1] for k in range(count)]
+    scales = [scale[..., 0]] * count + [scale[..., 1]] * count
     first = p[..., 0] / (p[..., 0] + p[..., 1])
-    s = windows.window(views, family, scale, most=n, centre=n * first)
-    total = windows.log_binomial(s, n, first)
-    for k in range(2 * count):
-        total = total + noises.log_density(family, views[..., k, None] - s, scale[..., k // count, None])
-    return windows.log_sum(total)
+    return count_density.log_density(views, family, scales, first, n)
+
+
+def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
+    """Convolve the categories: independent Poisson counts, given their total n, are multinomial."""
+    return multinomial_density.log_density(copies, n, p, scale, family)
 
 
 def half_width(family: str, scale: Any, categories: int) -> Any:
@@ -116,47 +126,6 @@ def is_affordable(most: float, family: str, scale: float, categories: int, copie
         return windows.is_affordable(family, scale, most, 2 * copies)
     half = np.fmin(np.ceil(half_width(family, scale, categories)) + categories, most)
     return not terms(half, categories) > MAX_TERMS
-
-
-def _several_categories(copies: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
-    """Convolve the categories: independent Poisson counts, given their total n, are multinomial."""
-    categories = copies.type.shape[-1]
-    half = pt.ceil(half_width(family, scale, categories).max()) + categories
-    few = pt.ge(half, n.max())  # counts and partial sums lie in [0, n]: within n of centres in [0, n] that add up to n
-    half = pt.minimum(half, n.max())
-    half = Assert(_FAR)(half, pt.le(terms(half, categories), 4 * MAX_TERMS)).astype("int64")
-    steps = pt.arange(-half, half + 1)
-    means = copies.mean(axis=-2)
-    shifted = means + (n[..., None] - means.sum(axis=-1, keepdims=True)) / categories
-    centres = pt.floor(pt.switch(few, n[..., None] / categories, shifted))[..., :-1]
-    centres = [centres[..., k] for k in range(categories - 1)]
-    centres = [disconnected_grad(each) for each in [*centres, n - sum(centres)]]
-
-    def log_masses(k: int, moves: Any) -> Any:
-        """Log probability of the counts centre + moves of category k, with the noise; the counts increase."""
-        counts = centres[k][..., None] + moves
-        own = windows.log_poisson(pt.maximum(counts, 0), n * p[..., k])
-        for c in range(copies.type.shape[-2]):
-            own = own + noises.log_density(family, copies[..., c, k, None] - counts, scale[..., k, None])
-        return pt.switch((counts >= 0) & (counts <= n[..., None]), own, -np.inf)
-
-    # Sums of products, each divided by its maximum: far faster than logarithms. A sum underflows only for p so far from
-    # the noisy counts that the density is below e^-700 of its largest value; there it is 0.
-    found, scale_of = _scaled(log_masses(0, steps))
-    for k in range(1, categories - 1):
-        following, own = _scaled(log_masses(k, steps))
-        found = convolve1d(found, following, mode="full")[..., half : 3 * half + 1]
-        largest = disconnected_grad(pt.maximum(found.max(axis=-1), 1e-300))
-        found, scale_of = found / largest[..., None], scale_of + own + pt.log(largest)
-    last, own = _scaled(log_masses(categories - 1, steps)[..., ::-1])
-    of_total = windows.log_poisson(n[..., None], n)[..., 0]
-    return pt.log((found * last).sum(axis=-1)) + scale_of + own - of_total
-
-
-def _scaled(log_masses: Any) -> tuple[Any, Any]:
-    """Return masses divided by their maximum, and the log of the maximum, in which the gradient cancels."""
-    largest = disconnected_grad(pt.maximum(log_masses.max(axis=-1), np.float64(-1e300)))
-    return pt.exp(log_masses - largest[..., None]), largest
 
 
 def _central_limit(copies: Any, n: Any, p: Any, noise_variances: Any, count: int) -> Any:
@@ -221,9 +190,12 @@ class NoisyMultinomial(NoisyDistribution):
 
     Notes
     -----
-    Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a probability of 1e-12, for two categories, whose
-    noisy counts are two noisy copies of one count, and for more categories if the sums need at most 16384 terms:
-    (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the Gaussian one, but at most n. Beyond, the
+    Bernstein and Sheldon 2018 (central limit). Kind: exact, with a relative error of the density of at most 1e-12, for
+    two categories, whose noisy counts are two noisy copies of one count, and for more categories if the sums near the
+    largest density need at most 16384 terms: (K - 2) (2h + 1)^2 with h about 37 times the Laplace scale, or 8 times the
+    Gaussian one, but at most n. Where p is so far from the observed shares that more than 6e7 terms are needed, which
+    takes n above 1e6, the total is taken to be normal under a tilted distribution (a saddle-point approximation, error
+    of about n^(-1/2)). If the sums near the largest density need more than 16384 terms, the
     central limit; Laplace noise is then normal noise given latent exponential variances `{name}_noise`, and pointwise
     log likelihoods are conditional on them. `likelihood` tells which. The proof is in docs/notes/moments.md, section 4.
 

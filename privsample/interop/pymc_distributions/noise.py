@@ -177,6 +177,37 @@ def normal_plus_noise(family: str, off: Any, own: Any, scale: Any) -> Any:
     return pt.maximum(above, below) + pt.softplus(-abs(above - below)) - pt.log(4 * width)
 
 
+def log_normal_below(z: Any) -> Any:
+    """Return the log of the standard normal distribution function, in a form that cannot underflow; elementwise."""
+    below = pt.log(0.5 * pt.erfcx(-pt.minimum(z, 0.0) / 2**0.5)) - 0.5 * z**2
+    return pt.switch(z < 0, below, pt.log1p(-0.5 * pt.erfc(pt.maximum(z, 0.0) / 2**0.5)))
+
+
+def log_normal_plus_noise_below(family: str, off: Any, own: Any, scale: Any) -> Any:
+    """Return the log probability that a normal variable of mean 0 and variance `own`, plus noise, is at most `off`.
+
+    Discrete noise is replaced as in `normal_plus_noise`. With Laplace noise it is, below the mean, the sum of
+    E[1 - e^(-(off - X) / b) / 2; X <= off], which is at least half of P(X <= off), and a positive term.
+    """
+    noise_variance = variance(family, scale)
+    if family.endswith("gaussian"):
+        return log_normal_below(off / pt.sqrt(own + noise_variance))
+    width, deviation = pt.sqrt(noise_variance / 2), pt.sqrt(pt.maximum(own, 1e-300))
+    z = -abs(off)
+    alone = log_normal_below(z / deviation)
+
+    def side(at: Any) -> Any:
+        """log of E[e^((X - at) / b); X <= at]."""
+        u = at / deviation - deviation / width
+        near = pt.log(0.5 * pt.erfcx(-pt.minimum(u, 0.0) / 2**0.5)) - 0.5 * (at / deviation) ** 2
+        far = (0.5 * own / width - at) / width + log_normal_below(pt.maximum(u, 0.0))
+        return pt.switch(u <= 0, near, far)
+
+    below = alone + pt.log1p(-0.5 * pt.exp(pt.minimum(side(z) - alone, 0.0)))
+    found = pt.logaddexp(below, np.log(0.5) + side(-z))
+    return pt.switch(off < 0, found, pt.log1p(-pt.exp(found)))
+
+
 def sampled(operation: Any, *params: Any, size: Any, rng: Any) -> tuple[Any, Any]:
     """Return the next generator and draws of a random operation, in either generation of PyTensor."""
     following, drawn = operation.make_node(rng, size, *params).outputs

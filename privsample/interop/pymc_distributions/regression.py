@@ -9,8 +9,8 @@ import pytensor.tensor as pt
 from privsample._checks import FloatArray
 from privsample.distributions.models.regression import LinearRegression
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.base import GivenLatent, NoisyDistribution, NoisyRV
-from privsample.interop.pymc_distributions.checks import nonnegative, whole
+from privsample.interop.pymc_distributions.base import GivenLatent, NoisyDistribution, NoisyRV, is_positive, is_whole
+from privsample.interop.pymc_distributions.checks import positive, whole
 from privsample.interop.pymc_distributions.moments import check_bounds, one_for_each
 from privsample.interop.pymc_distributions.noise import NoiseTensor, noise_tensor, present_value, tensor_of
 from privsample.interop.pymc_distributions.normal_moments import clipped_normal, clipped_product
@@ -65,6 +65,17 @@ class NoisyRegressionMomentsRV(NoisyRV):
     def mean(cls, *params: Any, **settings: Any) -> Any:
         centre, root = _scaled(*params[1:8], width=settings["width"])
         return params[0][..., None] * _means(centre, root, settings["width"] + 1)
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        n, variance, feature_bounds, target_bounds = params[0], params[3], params[6], params[7]
+        del settings
+        return {
+            "n >= 1 and whole": is_whole(n),
+            "variance > 0": is_positive(variance),
+            "lower < upper": pt.lt(feature_bounds[..., 0], feature_bounds[..., 1]).all(axis=-1)
+            & pt.lt(target_bounds[..., 0], target_bounds[..., 1]),
+        }
 
 
 class NoisyRegressionMomentsLatentRV(GivenLatent, NoisyRegressionMomentsRV):
@@ -332,7 +343,7 @@ class NoisyRegressionMoments(NoisyDistribution):
         given |= {"feature_bounds": feature_bounds, "target_bounds": target_bounds}
         tensors = {what: tensor_of(what, at) for what, at in given.items()}
         whole("n", tensors["n"], 1)
-        nonnegative("variance", tensors["variance"])
+        positive("variance", tensors["variance"])
         check_bounds("feature_bounds", tensors["feature_bounds"])
         check_bounds("target_bounds", tensors["target_bounds"])
         width = _width(tensors)

@@ -15,6 +15,7 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
 from privsample.interop.pymc_distributions import sum_kernel
+from privsample.interop.pymc_distributions.count_density import source_version
 
 FEWEST_CELLS, MOST_CELLS, ALL_CELLS = 48, 256, 2048  # of the lattice, and n times the cells
 
@@ -85,7 +86,7 @@ def sum_density(y: Any, n: Any, points: Any, weights: Any, scale: Any, *, normal
 
 @register_funcify_default_op_cache_key(SumDensity)  # type: ignore[untyped-decorator]
 def _in_numba(op: SumDensity, **_kwargs: Any) -> Any:
-    return _compiled(op.normal, op.whole, numba_njit)
+    return _compiled(op.normal, op.whole, numba_njit), source_version(sum_kernel)
 
 
 @cache

@@ -9,13 +9,15 @@ from pymc.distributions.shape_utils import implicit_size_from_params, rv_size_is
 from pymc.pytensorf import normalize_rng_param
 from pytensor.raise_op import Assert
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.random.utils import normalize_size_param
+from pytensor.tensor.variable import TensorConstant
 
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.interop.pymc_distributions import noise as noises
-from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV
+from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyRV, is_positive, is_whole
 from privsample.interop.pymc_distributions.checks import whole
 from privsample.interop.pymc_distributions.clipped_records import PHASE, clipped_record, log_density, probability_below
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
@@ -73,6 +75,11 @@ class NoisySumRV(NoisyRV):
     def log_density(cls, value: Any, *params: Any, **settings: Any) -> Any:
         n, lower, upper, *own, scale = params
         family, op, integers = settings["family"], settings["records"], settings["whole"]
+        # Parameters out of range, which `checked` refuses, must not make the sums endless.
+        ordered = pt.lt(lower, upper)
+        lower, upper = pt.switch(ordered, lower, 0.0), pt.switch(ordered, upper, 1.0)
+        scale = pt.switch(is_positive(scale), scale, upper - lower)
+        n = pt.switch(is_whole(n), n, 1.0)
         span, normal, exact = upper - lower, family.endswith("gaussian"), settings["exact"]
         ratio = (CUT * span / scale).max() if exact and normal else pt.as_tensor(RADIANS)
         panels = pt.ceil(pt.maximum(ratio, RADIANS) / PHASE).astype("int64")
@@ -94,6 +101,14 @@ class NoisySumRV(NoisyRV):
     def mean(cls, *params: Any, **_settings: Any) -> Any:
         n, lower, upper = params[:3]
         return n * (lower + upper) / 2
+
+    @classmethod
+    def in_range(cls, *params: Any, **settings: Any) -> dict[str, Any]:
+        n, lower, upper = params[:3]
+        conditions = {"n >= 1 and whole": is_whole(n), "lower < upper": pt.lt(lower, upper)}
+        if settings["whole"]:
+            conditions["lower and upper whole"] = pt.eq(lower, pt.floor(lower)) & pt.eq(upper, pt.floor(upper))
+        return conditions
 
 
 _TOO_MANY = "n is too large for the exact density: with n as a number, and not as data, the central limit is used"
@@ -276,12 +291,35 @@ def record_of(records: Any) -> tuple[Any, Sequence[Any]]:
     _rng, size, *own = node.inputs
     if not rv_size_is_none(size):
         raise ValueError(f"{wanted}, without shape or size; n is the number of records")
-    own = [param.astype("float64") if param.dtype.startswith("float") else param for param in own]
+    own = [_in_double(param) if param.dtype.startswith("float") else param for param in own]
     try:
         log_density(op, pt.as_tensor(0.5), own), probability_below(op, pt.as_tensor(0.5), own)
     except NotImplementedError:
         raise TypeError(f"{wanted}; PyMC knows no distribution function of {op.name}") from None
     return op, own
+
+
+def _in_double(param: Any) -> Any:
+    """Return the parameter computed in double precision.
+
+    PyTensor reads a Python float such as 2.5 in single precision, which is exact, but then rounds functions of it, such
+    as the mean 1 / 2.5 of `pm.Exponential.dist(2.5)`, to single precision.
+    """
+    return _without_rounding(param, {}).astype("float64")
+
+
+def _without_rounding(variable: Any, known: dict[Any, Any]) -> Any:
+    """Return the variable computed from constants in double precision; the variables of a model stay as they are."""
+    if variable not in known:
+        node, found = variable.owner, variable
+        if isinstance(variable, TensorConstant) and variable.dtype in {"float16", "float32"}:
+            found = variable.astype("float64")
+        elif node is not None and not any(isinstance(at.type, RandomType) for at in node.inputs):
+            inputs = [_without_rounding(at, known) for at in node.inputs]
+            if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+                found = node.op.make_node(*inputs).outputs[node.outputs.index(variable)]
+        known[variable] = found
+    return known[variable]
 
 
 def _check_bounds(lower: Any, upper: Any, integers: bool) -> None:
