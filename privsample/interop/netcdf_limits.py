@@ -5,6 +5,7 @@ to one long text. It can also name other files, whose content would be read in i
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
 from math import prod
 from mmap import ACCESS_READ, mmap
@@ -24,8 +25,7 @@ def check_limits(source: Path, group: str, engine: str, *, is_known: bool = Fals
     Returns whether the file has the group.
 
     Also refuses content that lies in other files, data that were compressed more than once, and heaps of texts at which
-    HDF5 stays for ever. Without h5py
-    the shapes of arrays are checked and nothing else, after the labels of the axes were read.
+    HDF5 stays for ever. Without h5py the shapes of arrays are checked and nothing else.
 
     engine: "h5netcdf" if h5py is installed, otherwise "netcdf4". is_known: whether another group of the file has been
     checked, so that what all groups share is not checked again.
@@ -33,12 +33,12 @@ def check_limits(source: Path, group: str, engine: str, *, is_known: bool = Fals
     allowed = FLOOR + RATIO * source.stat().st_size
     budget = _Budget(allowed)
     if engine == "netcdf4":
-        read = import_module("xarray").open_dataset
         try:
-            with read(str(source), group=group, engine=engine, mask_and_scale=False, decode_times=False) as dataset:
-                budget.spend(int(dataset.nbytes))
+            store = import_module("xarray").backends.NetCDF4DataStore.open(str(source), group=group)
         except OSError:
             return False
+        with closing(store):  # without the indexes of a dataset, which are read at once
+            budget.spend(sum(int(variable.nbytes) for variable in store.get_variables().values()))
         return True
     if not is_known:
         _check_heaps(source)

@@ -89,6 +89,22 @@ def test_numbers_that_were_never_written_are_refused(path, chunks):
     refused(path, "need more than [0-9]+ bytes, too many for a file of its size")
 
 
+def test_shapes_are_checked_without_h5py(path, monkeypatch):
+    pytest.importorskip("netCDF4")
+    monkeypatch.setattr(interop, "netcdf_engine", lambda: "netcdf4")
+    assert check_limits(path, "posterior", "netcdf4")
+    assert not check_limits(path, "prior", "netcdf4")
+    with h5py.File(path, "r+") as file:
+        held = file["posterior"]
+        del held["p"], held["chain"], held["draw"]
+        numbers = held.create_dataset("q", (1, LARGE), "f8", chunks=(1, 1000))
+        for axis, name, size in zip(numbers.dims, ("chain", "draw"), numbers.shape, strict=True):
+            labels = held.create_dataset(name, (size,), "i8", chunks=(1,))
+            labels.make_scale(name)
+            axis.attach_scale(labels)
+    refused(path, "need more than")
+
+
 def test_a_chunk_that_is_larger_than_its_array_is_refused(path):
     with h5py.File(path, "r+") as file:
         file["posterior"].create_dataset("q", (1, 3), "f8", chunks=(1, LARGE // 10), maxshape=(1, None))
