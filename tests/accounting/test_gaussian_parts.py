@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import privsample as ps
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import TabulatedPair
 from privsample.accounting.loss.alternatives import OneOfPairs
 from privsample.accounting.loss.gaussian import GaussianPair
@@ -28,3 +30,13 @@ def test_the_gaussian_part_dominates_the_pair(pair, part):
     epsilon = np.linspace(rest, 8.0, 30)
     own = getattr(pair, "pair", pair)  # the values of a table are upper bounds of those of its pair
     assert np.all(own.log_delta(epsilon) <= GaussianPair(mu=shift).log_delta(epsilon - rest) + 1e-12)
+
+
+def test_the_part_of_an_account_is_that_of_its_bounds():
+    """An account in an envelope, as samples and random scans hold it."""
+    for account, part in (
+        (ps.GaussianAccountant(sensitivity=1, noise_std=2), (0.5, 0.0)),
+        (ps.LaplaceAccountant(sensitivity=1, scale=2), (0.0, 0.5)),
+    ):
+        envelope = BoundsEnvelope(bounds=account.bounds)
+        assert envelope.gaussian_part == pytest.approx(part, rel=1e-12)

@@ -20,6 +20,7 @@ from privsample import (
     TemperedAccountant,
 )
 from privsample._logspace import half_square
+from privsample.accounting.posterior.tempered import TemperedCurveRows
 from privsample.distributions.models.base import Model
 
 EPSILONS = np.array([-0.3, 0.0, 0.1, 0.4, 0.9])
@@ -330,3 +331,12 @@ def test_other_fields_are_checked():
 
     with pytest.raises(TypeError, match="no account is known for a tempered draw of Other"):
         Other().log_ratio(5, 1.0, (0.1, 0.9))
+
+
+def test_the_rows_of_several_numbers_of_records_have_the_largest_renyi_curve_of_all():
+    accounts = tuple(
+        TemperedAccountant(model=BetaBernoulli(1, 1), n=n, temperature=4.0, truncation=0.1) for n in (2, 3)
+    )
+    orders = np.array([2.0, 8.0])
+    found = TemperedCurveRows(accounts=accounts).limit_renyi(orders, np.full(2, np.inf))
+    assert found == pytest.approx(np.max([account.rdp(orders) for account in accounts], axis=0), rel=1e-12)

@@ -115,11 +115,14 @@ def test_ctrl_c_during_an_import_is_no_defect(capsys, monkeypatch):
         except KeyboardInterrupt:
             raise ImportError("the extension could not be imported") from None
 
-    handler = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("privsample.cli.import_module", stopped)
-    assert main(["mechanisms"]) == 130
-    assert capsys.readouterr().err == "privsample: error: interrupted; every output file that exists is complete\n"
-    assert signal.getsignal(signal.SIGINT) is handler
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # workers of pytest-xdist ignore it
+    try:
+        monkeypatch.setattr("privsample.cli.import_module", stopped)
+        assert main(["mechanisms"]) == 130
+        assert capsys.readouterr().err == "privsample: error: interrupted; every output file that exists is complete\n"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     def broken(name):
         raise ImportError("the extension could not be imported")

@@ -13,6 +13,7 @@ import privsample as ps
 from privsample.distributions.steps.channels import Sampler, is_multiple_of_unit, round_to_units
 from privsample.errors import SchemaError
 from privsample.mechanisms.profiles.base import positions
+from tests.mechanisms.documents import with_digest
 
 CHAIN = ps.ProfileGraph(
     profiles={"a": [0.5, 0.3, 0.2, 0.0], "b": [0.2, 0.3, 0.5, 0.0], "c": [0.1, 0.2, 0.3, 0.4]},
@@ -168,10 +169,10 @@ def test_loading_checks_every_edge():
     document = json.loads(release.to_json())
     document["mechanism"]["matrices"] = np.tile(np.eye(2), (2, 1, 1)).tolist()
     with pytest.raises(ValueError, match=r"on edge \(0, 1\) the privacy loss"):
-        ps.Release.from_json(json.dumps(document))
+        ps.Release.from_json(json.dumps(with_digest(document)))
     document["mechanism"]["matrices"] = [[[0.9, 0.1], [0.1, 0.9]]] * 2
     with pytest.raises(ValueError, match="multiples of 2"):
-        ps.Release.from_json(json.dumps(document))
+        ps.Release.from_json(json.dumps(with_digest(document)))
 
 
 @pytest.mark.parametrize(

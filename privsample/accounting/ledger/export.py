@@ -41,9 +41,8 @@ def document(state: LedgerState) -> dict[str, Any]:
     elif isinstance(found, CopiesFilter):
         left = found.copies - int(state.total.loss)
         made["family"] = {"account": found.family.to_dict(), "copies": found.copies, "left": max(left, 0)}
-    if isinstance(found, ApproximateFilter):
-        made["set_aside"] = {"delta": found.set_aside, "left": found.set_aside_left(state.total)}
-    return made
+    assert isinstance(found, ApproximateFilter)  # as all filters are
+    return made | {"set_aside": {"delta": found.set_aside, "left": found.set_aside_left(state.total)}}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
