@@ -32,7 +32,7 @@ class NoisyMomentsRV(NoisyRV):
     @classmethod
     def hidden(cls, rng: Any, batch: Any, *params: Any, **_settings: Any) -> tuple[Any, Any]:
         n, mean, variance, bounds = params
-        shape = pt.concatenate([pt.maximum(n.max(), 1).astype("int64")[None], pt.as_tensor(batch)])
+        shape = pt.concatenate([pt.maximum(n.max() if n.ndim else n, 1).astype("int64")[None], pt.as_tensor(batch)])
         following, records = noises.sampled(pt.random.normal, mean, pt.sqrt(variance), size=shape, rng=rng)
         u = _scaled(records, bounds[..., 0], bounds[..., 1])
         place = pt.shape_padright(pt.arange(shape[0]), u.type.ndim - 1)

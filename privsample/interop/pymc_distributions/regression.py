@@ -36,7 +36,7 @@ class NoisyRegressionMomentsRV(NoisyRV):
         n, width = params[0], settings["width"]
         centre, root = _scaled(*params[1:], width=width)
         batch = pt.as_tensor(batch)
-        shape = pt.concatenate([pt.maximum(n.max(), 1).astype("int64")[None], batch, [width + 1]])
+        shape = pt.concatenate([pt.maximum(n.max() if n.ndim else n, 1).astype("int64")[None], batch, [width + 1]])
         following, unit = noises.sampled(pt.random.normal, 0.0, 1.0, size=shape, rng=rng)
         records = centre + (root * unit[..., None, :]).sum(-1)
         axes = unit.type.ndim - 2

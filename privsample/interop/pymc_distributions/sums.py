@@ -60,7 +60,7 @@ class NoisySumRV(NoisyRV):
     def hidden(cls, rng: Any, batch: Any, *params: Any, **settings: Any) -> tuple[Any, Any]:
         n, lower, upper, *own = params
         n = pt.broadcast_to(n, batch)
-        largest = pt.maximum(n.max(), 1).astype("int64")
+        largest = pt.maximum(n.max() if n.ndim else n, 1).astype("int64")
         count = largest * pt.prod(n.shape)
         largest = Assert(f"n times the number of sums must be at most {_MEMORY}: draw fewer at once")(
             largest, pt.le(count, _MEMORY)
