@@ -13,7 +13,7 @@ from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.ledger.filters import (
     INFINITE,
     UP,
-    ApproximateFilter,
+    Filter,
     PrivacyCost,
     SumFilter,
     decimal,
@@ -35,7 +35,7 @@ _SAFE = 1e-6  # relative margin of the total variation distance, far above the r
 
 
 @frozen_value
-class CopiesFilter(ApproximateFilter):
+class CopiesFilter(Filter):
     """A budget of `copies` releases with the account `family`; a total holds the copies that are used.
 
     A release that the composition of k copies dominates is charged k copies.

@@ -7,7 +7,7 @@ from typing import Any
 
 from privsample._serial import encode
 from privsample.accounting.ledger.copies import CopiesFilter
-from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter
+from privsample.accounting.ledger.filters import CurveFilter
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.state import Entry, LedgerState
 
@@ -41,7 +41,6 @@ def document(state: LedgerState) -> dict[str, Any]:
     elif isinstance(found, CopiesFilter):
         left = found.copies - int(state.total.loss)
         made["family"] = {"account": found.family.to_dict(), "copies": found.copies, "left": max(left, 0)}
-    assert isinstance(found, ApproximateFilter)  # as all filters are
     return made | {"set_aside": {"delta": found.set_aside, "left": found.set_aside_left(state.total)}}
 
 

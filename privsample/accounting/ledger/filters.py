@@ -98,10 +98,14 @@ class PrivacyCost:
 
 
 class Filter(ABC):
-    """A budget, with the rule that decides whether a further, adaptively chosen charge fits."""
+    """A budget, with the rule that decides whether a further, adaptively chosen charge fits.
+
+    The part `set_aside` of its delta is for infinity masses.
+    """
 
     __slots__ = ()
     budget: Target
+    set_aside: float
 
     @property
     @abstractmethod
@@ -168,6 +172,10 @@ class Filter(ABC):
     def spent(self, total: PrivacyCost) -> float:
         """The smallest budget of this kind, in nats, into which the total fits, rounded up."""
 
+    def set_aside_left(self, total: PrivacyCost) -> float:
+        """The part set aside that no infinity mass has used yet, rounded down."""
+        return max(float_down(DOWN.subtract(decimal(self.set_aside), decimal(float_up(total.infinity_mass)))), 0.0)
+
     def fits(self, total: PrivacyCost) -> bool:
         """Return whether the total fits into the budget."""
         return self.excess(total) <= 0.0
@@ -176,17 +184,6 @@ class Filter(ABC):
         """The budget minus `spent`, in nats, rounded down; a release with this pure epsilon (or rho) still fits."""
         spent = decimal(self.spent(total))
         return max(float_down(DOWN.subtract(decimal(self.amount), spent)), 0.0)
-
-
-class ApproximateFilter(Filter):
-    """A filter that sets aside a part of the budget for infinity masses."""
-
-    __slots__ = ()
-    set_aside: float
-
-    def set_aside_left(self, total: PrivacyCost) -> float:
-        """The part set aside that no infinity mass has used yet, rounded down."""
-        return max(float_down(DOWN.subtract(decimal(self.set_aside), decimal(float_up(total.infinity_mass)))), 0.0)
 
 
 def largest_count(fits: Callable[[int], bool]) -> int:
@@ -211,7 +208,7 @@ def _computed(measure: Callable[[], float], whole: float) -> Decimal:
 
 
 @frozen_value
-class SumFilter(ApproximateFilter):
+class SumFilter(Filter):
     """Budgets of a single number that is additive: pure epsilon, rho of zCDP, or Rényi divergence at one order.
 
     The delta of a budget of approximate zCDP or approximate Rényi privacy is for infinity masses. Source: Feldman and
@@ -264,7 +261,7 @@ class SumFilter(ApproximateFilter):
 
 
 @frozen_value
-class CurveFilter(ApproximateFilter):
+class CurveFilter(Filter):
     """(epsilon, delta) by Rényi curves at fixed orders a with fixed weights w, mixed into one martingale.
 
     Let D = delta - set_aside, and S_a the sum of the Rényi curves at order a. A total fits while

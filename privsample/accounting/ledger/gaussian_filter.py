@@ -15,7 +15,7 @@ from privsample.accounting.ledger.filters import (
     DOWN,
     INFINITE,
     UP,
-    ApproximateFilter,
+    Filter,
     PrivacyCost,
     decimal,
     decimal_of,
@@ -37,7 +37,7 @@ _LEAST_MU = 1e-100  # of a budget; the largest is its inverse
 
 
 @frozen_value
-class GaussianFilter(ApproximateFilter):
+class GaussianFilter(Filter):
     """A budget of mu: the release of state mu with trade-off f leaves the largest mu' with f (x) G_mu' >= G_mu.
 
     A total holds the square of mu that is used. Gaussian releases add the square of their own mu, exactly as in a fixed

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from privsample.accounting.ledger.copies import CopiesFilter
-from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, Filter, default_weights
+from privsample.accounting.ledger.filters import CurveFilter, Filter, default_weights
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter
 from privsample.accounting.ledger.state import LedgerState
 from privsample.accounting.loss.gaussian import GaussianPair
@@ -21,7 +21,7 @@ def odometer(state: LedgerState, delta: float) -> float:
     Everything that was charged is counted, also draws of plans that were not made yet.
     """
     found = state.filter
-    own = delta - (found.set_aside if isinstance(found, ApproximateFilter) else 0.0)
+    own = delta - found.set_aside
     if own < 0.0:
         return math.inf
     match found:
@@ -54,8 +54,7 @@ def _by_orders(state: LedgerState, delta: float) -> float:
     found = state.filter
     scale = DP(epsilon=_scale(found, delta), delta=delta)
     weights = default_weights(scale)
-    set_aside = found.set_aside if isinstance(found, ApproximateFilter) else 0.0
-    curve = CurveFilter(budget=scale, at=tuple(weights), weights=tuple(weights.values()), set_aside=set_aside)
+    curve = CurveFilter(budget=scale, at=tuple(weights), weights=tuple(weights.values()), set_aside=found.set_aside)
     times = dict.fromkeys((item.account for entry in state.entries for item in entry.items), 0)
     for entry in state.entries:
         for item in entry.items:

@@ -7,7 +7,7 @@ from pathlib import Path
 from privsample._checks import count_noun
 from privsample._decimals import round_down, round_up
 from privsample.accounting.ledger.copies import CopiesFilter
-from privsample.accounting.ledger.filters import ApproximateFilter, CurveFilter, PrivacyCost, SumFilter
+from privsample.accounting.ledger.filters import CurveFilter, PrivacyCost, SumFilter
 from privsample.accounting.ledger.gaussian_filter import GaussianFilter, is_gaussian
 from privsample.accounting.ledger.state import Item, LedgerState
 from privsample.accounting.targets import DP, RDP, ZCDP
@@ -93,7 +93,6 @@ def _infinity_mass_reason(state: LedgerState, charge: PrivacyCost, delta: float 
         reason = f"its infinity mass is {float(charge.infinity_mass):g}, and this budget allows none"
         other = f"{type(found.budget).__name__} with delta > 0, or " if isinstance(found.budget, (RDP, ZCDP)) else ""
         return reason, f"use {_PURE}, or a budget {other}DP(epsilon, delta) with an approximate_share"
-    assert isinstance(found, ApproximateFilter)
     able = state.reservable if delta is not None else found.set_aside_left(state.total)
     if float(charge.infinity_mass) <= able:
         return None

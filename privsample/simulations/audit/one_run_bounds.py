@@ -63,7 +63,8 @@ def binomial_bound(right: int, guesses: int, canaries: int, claim: OneRunClaim) 
         count = right - missing
         ways = special.gammaln(guesses + 1) - special.gammaln(count + 1) - special.gammaln(guesses - count + 1)
         log_mass = ways + special.xlogy(count, chance) + (guesses - count) * special.log_expit(-claim.epsilons)
-        taken = np.minimum(np.exp(log_mass) * (1.0 + _BETA_ERROR), left / missing)
+        error = _BETA_ERROR + 1e-14 * float(special.gammaln(guesses + 1))  # of the logarithms, which nearly cancel
+        taken = np.minimum(np.exp(log_mass + error), left / missing)
         total, left = total + taken, np.maximum(left - missing * taken, 0.0)
     return min(float(total.min()), 1.0)
 
