@@ -36,8 +36,11 @@ def plot_account(
         raise ValueError(f"view must be 'delta', 'tradeoff' or 'renyi', got {view!r}")
     x, y = curve_points(account, view)
     name = short_repr(account, _LABEL).replace("Accountant(", "(") if label is None else label
+    is_conditional = view == "renyi" and account.infinity_mass > 0.0
+    if is_conditional:
+        name = f"{name}, given a finite loss"
     ax = plot_curve(ax, x, y, view=view, label=name, style=style)
-    if view == "renyi" and account.infinity_mass > 0.0:
+    if is_conditional:
         ax.set_title(f"conditional on a finite loss; infinity mass {rounded_up(account.infinity_mass, 3):g}")
     return ax
 

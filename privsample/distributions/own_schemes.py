@@ -38,6 +38,7 @@ _MOST_SAMPLES = 500  # larger tables take long to couple
 _MOST_ALTERNATIVES = 4  # more worst cases are joined into so many, each of which bounds several
 _MOST_COUPLED = 24  # the same, where two couplings are kept: all cases are then one pair, whose cost is their number
 _SUM_TOLERANCE = 1e-9
+_ROUGH = 1e-9  # exceeds the rounding of probabilities that are compared before exact ones
 _LEAST = 1e-9  # least positive probability of a sample; couplings count masses below 1e-12 as rounding
 _ROUNDING = Fraction(1, 10**12)  # relative difference of two probabilities that stems from rounding
 _SOURCE = "Balle, Barthe and Gaboardi 2018, Theorems 2 and 7"
@@ -214,10 +215,17 @@ def _weighted(distances: Distances) -> Weighted:
 
 def _few_cases(cases: set[Case]) -> list[Case]:
     """Cases whose largest bound is that of all cases, or larger where more than a few remain."""
-    kept: list[Case] = []
-    for case in sorted(cases, key=lambda case: ([rate for _, _, rate, _ in case], repr(case)), reverse=True):
-        if not any(_dominates(larger, case) for larger in kept):
-            kept = [other for other in kept if not _dominates(case, other)] + [case]
+    ordered = sorted(cases, key=lambda case: ([rate for _, _, rate, _ in case], repr(case)), reverse=True)
+    steps = sorted({d for case in ordered for *_, both in case for distances in both for d, _ in distances})
+    rough = np.array([_rough_bounds(case, steps) for case in ordered])  # spares most exact comparisons
+    kept_at: list[int] = []
+    for at, case in enumerate(ordered):
+        above = [k for k in kept_at if (rough[k] >= rough[at] - _ROUGH).all()]
+        if not any(_dominates(ordered[k], case) for k in above):
+            below = [k for k in kept_at if (rough[at] >= rough[k] - _ROUGH).all()]
+            dropped = {k for k in below if _dominates(case, ordered[k])}
+            kept_at = [k for k in kept_at if k not in dropped] + [at]
+    kept = [ordered[k] for k in kept_at]
     coupled = any(first != second for case in kept for *_, (first, second) in case)
     most = _MOST_COUPLED if coupled else _MOST_ALTERNATIVES
     if len(kept) <= most:
@@ -229,6 +237,15 @@ def _runs(values: list[Any], most: int) -> list[list[Any]]:
     """So many runs of neighbours: in the order of their rates, their bounds are similar."""
     ends = np.linspace(0, len(values), most + 1).round().astype(int)
     return [values[low:high] for low, high in pairwise(ends)]
+
+
+def _rough_bounds(case: Case, steps: list[int]) -> list[float]:
+    """The rates and the tails of both distances, as floats; those of a dominating case are at least as large."""
+    found = []
+    for _, _, rate, both in case:
+        found.append(float(rate))
+        found += [float(sum(p for d, p in distances if d >= k)) for distances in both for k in steps]
+    return found
 
 
 def _dominates(larger: Case, smaller: Case) -> bool:

@@ -132,7 +132,7 @@ def test_a_ledger_without_delta_names_the_budget_that_would_admit_a_mass(tmp_pat
 
 
 def test_an_adaptive_choice_of_failing_releases_meets_the_budget() -> None:
-    """The distributions given survival and a coin of ledger.md, section 3, over a tree of adaptive choices."""
+    """The distributions given survival and the draw of ledger.md, section 3, over a tree of adaptive choices."""
     epsilons, masses = {"a": 0.3, "b": 0.9, "c": 0.1}, {"a": 0.02, "b": 0.005, "c": 0.03}
     second, delta = {0: "b", 1: "c"}, 0.06
     log_p, log_q, survival = [], [], []
@@ -142,15 +142,15 @@ def test_an_adaptive_choice_of_failing_releases_meets_the_budget() -> None:
             log_p.append(sum(-math.log1p(math.exp(-e if not bit else e)) for e, bit in signs))
             log_q.append(sum(-math.log1p(math.exp(e if not bit else -e)) for e, bit in signs))
             survival.append((1 - masses["a"]) * (1 - masses[second[first]]))
-    coins = (1 - delta) / np.array(survival)
-    assert (coins <= 1.0).all()
+    draws = (1 - delta) / np.array(survival)
+    assert (draws <= 1.0).all()
     for logs in (log_p, log_q):
-        assert np.exp(logs) * survival * coins @ np.ones(4) == pytest.approx(1 - delta, rel=1e-14)
+        assert np.exp(logs) * survival * draws @ np.ones(4) == pytest.approx(1 - delta, rel=1e-14)
     costs = {name: ps.PureAccountant(stated_epsilon=e) for name, e in epsilons.items()}
     for order in ORDERS:
         worst = max(float((costs["a"] + costs[one]).rdp(order)) for one in second.values())
         assert _divergence(log_p, log_q, order) <= worst
-    # without the coin the survival of a history stays in its density, and the sums of the curves are exceeded
+    # without the draw the survival of a history stays in its density, and the sums of the curves are exceeded
     p, q = (np.exp(logs) * np.array(survival) for logs in (log_p, log_q))
     assert not np.allclose(p / p.sum(), np.exp(log_p), rtol=1e-3)
     assert p.sum() != pytest.approx(q.sum(), rel=1e-6)

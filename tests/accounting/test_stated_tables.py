@@ -377,14 +377,14 @@ def test_tables_whose_sums_are_not_told_apart_are_not_enumerated():
 
 @pytest.mark.parametrize("distance", [1e-9, 1e-3, 0.1])
 def test_approximate_draws_cost_the_distance_more(distance):
-    """Randomized response whose laws move towards each other's opposite by the distance attains Proposition 3."""
+    """Randomized response whose distributions move apart by the distance each attains Proposition 3."""
     exact = ps.PureAccountant(stated_epsilon=1.0)
     account = ps.CurveAccountant.of_approximate_draws(exact, distance=distance)
     up = 1.0 / (1.0 + np.exp(-1.0))
     for epsilon in (0.0, 0.3, 0.7):
         truth = up + distance - np.exp(epsilon) * (1.0 - up - distance)
         assert truth * (1 - 1e-13) <= account.delta(epsilon) <= truth * (1 + 1e-4)
-        assert account.delta(epsilon) > exact.delta(epsilon) + 1.9 * distance  # one distance for each law
+        assert account.delta(epsilon) > exact.delta(epsilon) + 1.9 * distance  # one distance for each distribution
     assert account.delta(50.0) >= 2.0 * distance  # it does not fall below the smallest point
     assert np.isinf(account.epsilon(distance))
 

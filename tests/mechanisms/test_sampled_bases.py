@@ -72,7 +72,7 @@ each = pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("build", [ps.ExponentialMechanism, ps.PermuteAndFlip])
 @pytest.mark.parametrize("added", [False, True])
 def test_sampled_selections_cost_at_least_the_truth(build, added):
-    """All datasets of four records and three names, one of which is replaced or added, with the law of each sample."""
+    """All datasets of four records and three names, one of which is replaced or added, and all of their samples."""
     names, utility, rate = ("a", "b", "c"), ps.CountUtility(), 0.8
     relation = ps.AddRemove() if added else ps.ReplaceOne(n=2)
     base = build(candidates=names, utility=utility, rate=rate, relation=relation)
@@ -81,7 +81,7 @@ def test_sampled_selections_cost_at_least_the_truth(build, added):
     epsilons = np.array([0.0, 0.05, 0.2, 0.5, 0.8])
 
     def law(counts):
-        """The law of the choice from a sample of so many records of each name."""
+        """The distribution of the choice from a sample of so many records of each name."""
         found, total = np.zeros(3), 0.0
         for part in itertools.product(*(range(count + 1) for count in counts)):
             ways = np.prod([special.comb(count, kept) for count, kept in zip(counts, part, strict=True)])

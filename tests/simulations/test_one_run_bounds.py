@@ -86,7 +86,7 @@ def test_exact_size_on_products_of_randomized_response(epsilon, critical):
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01, 0.3])
 def test_one_canary_attains_the_bound_with_delta(epsilon, delta):
-    """Its coin is told with probability delta, and else by randomized response. Half of the failures are too few."""
+    """Its coin is revealed with probability delta, and else randomized. Half of the failures are too few."""
     truth = special.expit(epsilon) + delta * special.expit(-epsilon)
     found = binomial_bound(1, 1, 1, approximate_claim(epsilon, delta))
     assert truth * (1 - 1e-15) <= found <= truth * (1 + 1e-8)
@@ -98,11 +98,11 @@ def test_one_canary_attains_the_bound_with_delta(epsilon, delta):
 def test_the_bound_with_delta_holds_for_products_and_is_the_value_of_its_linear_programme(canaries, guesses):
     for epsilon, delta in product((0.2, 1.0), (1e-4, 0.01, 0.1)):
         claim, chance = approximate_claim(epsilon, delta), special.expit(epsilon)
-        told = delta + (1 - delta) * chance
+        revealed = delta + (1 - delta) * chance
         law = stats.binom.pmf(np.arange(guesses + 1), guesses, chance)
         for right in (12, 17, 20):
             found = binomial_bound(right, guesses, canaries, claim)
-            assert stats.binom.sf(right - 1, guesses, told) <= found  # guesses about coins that are told
+            assert stats.binom.sf(right - 1, guesses, revealed) <= found  # guesses about coins that may be revealed
             # the part of each count that failures raise to `right`, at a cost of what is missing
             costs = np.maximum(right - np.arange(guesses + 1), 0)
             budget = canaries * delta * special.expit(-epsilon)
