@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,12 @@ from scipy import special
 from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
+Number = TypeVar("Number", float, FloatArray)
 LEAST_LOSS = 2.0**-450  # its square does not underflow
 _ULP = float(np.finfo(np.float64).eps)
 _EXACT_PARTS = 1e-290  # a product above this has exact parts: none of them underflows
+_LARGEST_EXACT = 1e290  # below it, a product whose error is not NaN has exact parts: none of them overflows
+_MOST_EXACT = 2**53  # integers below it are doubles
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -155,16 +159,33 @@ def resolved(loss: float) -> float:
 def half_square(loss: float) -> float:
     """loss^2 / 2 for a loss or shift >= 0, rounded up; 0 only for 0, and +inf where it overflows."""
     least = resolved(float(loss))
-    return float(product_up(least, least)) / 2
+    if (parts := _scalar_product(least, least)) is None:
+        return float(product_up(least, least)) / 2
+    product, lost = parts
+    return (product if lost <= 0.0 else math.nextafter(product, math.inf)) / 2
 
 
 def weighted_sum_up(terms: Iterable[tuple[float, int]]) -> float:
     """The sum of values times multiplicities, computed exactly and rounded up."""
-    total = Fraction(0)
+    terms = [(float(term), times) for term, times in terms]
+    if any(math.isinf(term) for term, _ in terms):
+        return math.inf
+    parts: list[float] = []
     for term, times in terms:
-        if math.isinf(term):
-            return math.inf
-        total += Fraction(float(term)) * times
+        found = (term, 0.0) if times == 1 else _scalar_product(term, float(times)) if times < _MOST_EXACT else None
+        if found is None:
+            return _fraction_sum_up(terms)
+        parts += found
+    try:
+        nearest = math.fsum(parts)  # the exact sum rounded to nearest, and so is the rest below
+    except OverflowError:
+        return _fraction_sum_up(terms)
+    return nearest if math.fsum([*parts, -nearest]) <= 0.0 else math.nextafter(nearest, math.inf)
+
+
+def _fraction_sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    """`weighted_sum_up` of finite values in rational numbers: slower, and free of overflow and underflow."""
+    total = sum((Fraction(term) * times for term, times in terms), Fraction(0))
     try:
         nearest = float(total)
     except OverflowError:
@@ -175,12 +196,23 @@ def weighted_sum_up(terms: Iterable[tuple[float, int]]) -> float:
 def ratio_up(a: float, b: float) -> float:
     """a / b for a, b > 0, rounded up."""
     ratio = a / b
-    if ratio == math.inf or Fraction(ratio) * Fraction(b) >= Fraction(a):
+    if ratio == math.inf:
         return ratio
-    return math.nextafter(ratio, math.inf)
+    if (parts := _scalar_product(ratio, b)) is not None:
+        product, lost = parts
+        enough = (product - a) + lost >= 0.0  # the first difference is exact, because both are within two ulp
+    else:
+        enough = Fraction(ratio) * Fraction(b) >= Fraction(a)
+    return ratio if enough else math.nextafter(ratio, math.inf)
 
 
-def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _scalar_product(x: float, y: float) -> tuple[float, float] | None:
+    """`exact_product` of two floats >= 0; None where its second part may be inexact."""
+    product, lost = exact_product(float(x), float(y))
+    return (product, lost) if _EXACT_PARTS < product < _LARGEST_EXACT and not math.isnan(lost) else None
+
+
+def exact_product(x: Number, y: Number) -> tuple[Number, Number]:
     """x * y as the rounded product and its rounding error, which is exact if the product exceeds 1e-290.
 
     The second part is NaN if a factor or the product exceeds 1e300. Source: Dekker 1971; Veltkamp 1968.
@@ -190,7 +222,7 @@ def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]
     return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _halves(x: Number) -> tuple[Number, Number]:
     """Veltkamp's splitting of x into two numbers of half the digits that add up to x."""
     big = 134217729.0 * x
     high = big - (big - x)

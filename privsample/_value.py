@@ -76,6 +76,19 @@ def stored(instance: Memo, key: str, make: Callable[[], T]) -> T:
     return found
 
 
+def recalled(instance: Memo, key: str) -> Any:
+    """What `stored` keeps under a key; None if there is nothing."""
+    try:
+        return instance._memo.get(key)
+    except AttributeError:
+        return None
+
+
+def forget(instance: Memo, key: str) -> None:
+    """Remove what `stored` keeps under a key."""
+    instance._memo.pop(key, None)
+
+
 def _content(item: Any) -> Hashable:
     """Arrays by shape, type and bytes (or objects), dicts by their sorted items, everything else as it is."""
     if isinstance(item, np.ndarray):

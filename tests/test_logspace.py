@@ -1,12 +1,13 @@
 """Arithmetic that errs on one side."""
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from privsample._logspace import LEAST_LOSS, half_square, ratio_up, resolved
+from privsample._logspace import LEAST_LOSS, half_square, product_up, ratio_up, resolved, weighted_sum_up
 
 
 def test_ratios_are_the_least_floats_that_are_not_below(rng):
@@ -31,3 +32,30 @@ def test_what_is_small_is_never_nothing():
     assert resolved(0.5) == 0.5
     assert half_square(3.0) == 4.5
     assert half_square(1e200) == half_square(math.inf) == math.inf
+
+
+@pytest.mark.parametrize("exponent", [1, 149, 300])
+def test_weighted_sums_are_the_least_floats_that_are_not_below(rng, exponent):
+    """Also where products of floats underflow or overflow, and for multiplicities that are no doubles."""
+    for most in (2, 1000, 2**60):
+        values = np.exp(rng.uniform(-exponent, exponent, (50, 4)) * math.log(10)).tolist()
+        for row in values:
+            times = rng.integers(1, most, 4).tolist()
+            exact = sum(Fraction(value) * count for value, count in zip(row, times, strict=True))
+            found = weighted_sum_up(zip(row, times, strict=True))
+            if exact > Fraction(sys.float_info.max):
+                assert found == math.inf
+            else:
+                assert Fraction(found) >= exact > Fraction(math.nextafter(found, 0.0))
+
+
+def test_weighted_sums_that_overflow_are_infinite():
+    assert weighted_sum_up([(1e308, 1), (1e308, 1)]) == weighted_sum_up([(1.0, 1), (math.inf, 1)]) == math.inf
+    assert weighted_sum_up([(1e308, 5)]) == math.inf
+    assert weighted_sum_up([]) == 0.0
+
+
+def test_half_squares_of_floats_are_those_of_arrays(rng):
+    for loss in np.exp(rng.uniform(-340, 340, 500)).tolist():
+        least = resolved(loss)
+        assert half_square(loss) == float(product_up(least, least)) / 2

@@ -22,7 +22,7 @@ from privsample._checks import (
     renyi_orders,
 )
 from privsample._serial import decode, encode
-from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample._value import Memo, cached, forget, frozen_value, recalled, set_fields, stored
 from privsample.accounting import adversary
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 # numbers of values for which `within_budget` decides whether a curve is replaced by a table: a few values of the Rényi
 # curve; of the privacy curve half a value, because one grid serves many epsilons
 _RENYI_VALUES, _CURVE_VALUES = 4.0, 0.5
+_TERMS, _RELATION = "terms", "relation"  # keys of what a composition keeps beside its fields
 
 
 class _FieldsSignature:
@@ -634,7 +635,7 @@ class Accountant(RiskBounds, GaussianBounds, Memo, ABC):
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
 
     def __add__(self, other: object) -> "Composed":
-        return Composed(entries=((self, 1), (other, 1))) if isinstance(other, Accountant) else NotImplemented
+        return Composed.of_two(self, other) if isinstance(other, Accountant) else NotImplemented
 
     def __radd__(self, other: object) -> "Composed":
         return Composed(entries=((self, 1),)) if other == 0 else NotImplemented  # sum() starts at 0
@@ -795,15 +796,59 @@ class Composed(Accountant):
     entries: tuple[tuple[Accountant, int], ...]
     assumptions: frozenset[Assumption] = frozenset()
 
+    @staticmethod
+    def of_two(first: Accountant, second: Accountant) -> "Composed":
+        """The composition of two accounts, whose entries are listed at their first use.
+
+        A sum of n accounts makes n compositions, of which usually only the last is evaluated. It takes time linear in n
+        because the others never list their entries.
+
+        Parameters
+        ----------
+        first, second : Accountant
+            Accounts under one relation.
+
+        Returns
+        -------
+        Composed
+            Equal to `Composed(entries=((first, 1), (second, 1)))`.
+        """
+        if first.relation != second.relation:
+            return Composed(entries=((first, 1), (second, 1)))  # raises
+        check_composable(tuple(part for part in (first, second) if _terms(part) is None))
+        made: Composed = object.__new__(Composed)
+        set_fields(made, assumptions=first.assumptions | second.assumptions)
+        stored(made, _TERMS, lambda: (first, second))
+        stored(made, _RELATION, lambda: first.relation)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """`entries` of a composition by `of_two`, at the first use; every other missing name is an error."""
+        if name != "entries" or (terms := _terms(self)) is None:
+            return object.__getattribute__(self, name)  # raises, unless another thread has just listed the entries
+        counts: dict[Accountant, int] = {}
+        waiting: list[Accountant] = [*reversed(terms)]  # a stack, because sums are nested as deep as they are long
+        while waiting:
+            account = waiting.pop()
+            if (inner := _terms(account)) is not None:
+                waiting += reversed(inner)
+                continue
+            for member, times in account.entries if isinstance(account, Composed) else ((account, 1),):
+                counts[member] = counts.get(member, 0) + times
+        object.__setattr__(self, "entries", tuple(counts.items()))
+        forget(self, _TERMS)
+        return self.entries
+
     def __post_init__(self) -> None:
         counts: dict[Accountant, int] = {}
         for entry in listed(entries=self.entries):
             if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Accountant)):
                 raise TypeError(f"entries must hold pairs (account, times), got {type(entry).__name__}")
             account, times = entry
+            times = positive_integer(times=times)
             inner = account.entries if isinstance(account, Composed) else ((account, 1),)
             for member, own in inner:
-                counts[member] = counts.get(member, 0) + own * positive_integer(times=times)
+                counts[member] = counts.get(member, 0) + own * times
         if not counts:
             raise ValueError("entries must contain at least one account")
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
@@ -821,7 +866,7 @@ class Composed(Accountant):
     @property
     def relation(self) -> Relation:  # type: ignore[override]
         """The relation of all members."""
-        return self.entries[0][0].relation
+        return stored(self, _RELATION, lambda: self.entries[0][0].relation)
 
     @property
     def source(self) -> str:
@@ -1082,6 +1127,14 @@ def checked_account(**named: Any) -> Accountant:
     if not isinstance(item, Accountant):
         raise TypeError(f"{name} must be an accountant (mechanism.accountant), got {type(item).__name__}")
     return item
+
+
+def _terms(account: Accountant) -> tuple[Accountant, Accountant] | None:
+    """The two accounts of a composition by `Composed.of_two` that has not listed its entries yet; otherwise None."""
+    if not isinstance(account, Composed):
+        return None
+    terms: tuple[Accountant, Accountant] | None = recalled(account, _TERMS)
+    return terms
 
 
 def same_relation(members: "tuple[Accountant, ...]") -> Relation:

@@ -1,5 +1,6 @@
 """Composed accounts: the reported route is the smallest valid one, and directions are not mixed."""
 
+import pickle
 from dataclasses import replace
 
 import mpmath as mp
@@ -41,6 +42,7 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import Finite
+from tests.counting import counted
 
 GAUSSIAN = GaussianAccountant(sensitivity=1, noise_std=2)
 LAPLACE = LaplaceAccountant(sensitivity=1, scale=2)
@@ -109,6 +111,36 @@ def approximate_truth(epsilon, failure, times, at):
             for j in range(times + 1)
         ]
         return float(1 - keep + keep * mp.fsum(terms))
+
+
+def _gaussians(count):
+    return [GaussianAccountant(sensitivity=1.0, noise_std=float(std)) for std in np.linspace(30.0, 60.0, count)]
+
+
+def test_a_sum_of_accounts_takes_linear_time():
+    """Twice the accounts take twice the calls of functions; listing all entries at each addition takes four times."""
+    calls = []
+    sum(_gaussians(3)).entries  # noqa: B018 - imports what is imported at the first use
+    for count in (200, 400):
+        accounts = _gaussians(count)
+        with counted() as cost:
+            entries = sum(accounts).entries
+        assert [account for account, _ in entries] == accounts
+        calls.append(sum(cost.calls.values()))
+    assert calls[1] < 2.2 * calls[0]
+
+
+def test_a_sum_is_the_composition_of_its_accounts():
+    a, b, c = _gaussians(3)
+    listed = Composed(entries=((a, 2), (b, 1), (c, 1)))
+    for make in (lambda: sum([a, b, c, a]), lambda: (a + b) + (c + a), lambda: a + (b + (c + a))):
+        assert make().entries == ((a, 2), (b, 1), (c, 1))
+        assert (make(), hash(make()), repr(make())) == (listed, hash(listed), repr(listed))
+        assert pickle.loads(pickle.dumps(make())) == Accountant.from_dict(make().to_dict()) == listed
+        assert make().relation == AddRemove()
+    assert (a + b.assuming(Assumption.STATED)).assumptions == a.assumptions | {Assumption.STATED}
+    with pytest.raises(AttributeError, match=r"Composed.*parts"):
+        (a + b).parts  # noqa: B018
 
 
 @pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])

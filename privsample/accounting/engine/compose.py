@@ -68,7 +68,7 @@ def _is_constant(bounds: PrivacyBounds) -> bool:
 def _infinity_mass(members: Members) -> float:
     """1 - product of (1 - infinity mass), rounded up; through logarithms, so that small masses do not cancel."""
     with np.errstate(divide="ignore"):  # log 0 for a mass of 1
-        log_finite = sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members)
+        log_finite = sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members if bounds.infinity_mass)
     return min(0.0 - float(np.expm1(log_finite)) * (1.0 + 8 * _ULP), 1.0)  # rounded up
 
 
