@@ -3,8 +3,8 @@
 Approximate values suffice here: every choice gives a valid upper bound, and a poor choice gives a loose one.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,11 @@ NEGLIGIBLE = 36.0  # a share e^-36 of the result may lie beyond the truncation b
 _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 3e-7  # discretization error of epsilon in nats, which determines the step (grid.md, section 3)
 _NODES, _MOST_NODES = 1025, 2**22  # nodes of the approximation of one loss; largest size of a grid
+_MANY, _SHORT = 32, 30.0  # members from which a tree convolves them; largest losses of members planned together
+_MOST_IN_ALL = 1.2e7  # largest number of nodes of all lattices in a tree: about four seconds
+_FEWEST_NODES, _PLANNED = 129, 512  # nodes of the approximation of one of many losses; members evaluated together
+FAR = 300.0  # distance from the centre, in nats, up to which losses and log masses are represented
+LEAST_LOG_DELTA = -1e4  # log delta below which tails are not resolved
 _NEAR = 0.01  # relative excess over the smallest bound that is accepted for a smaller tilt
 _LOSSES = np.geomspace(1e-12, 1e7, 39)  # first scan for the truncation bounds
 
@@ -31,11 +36,11 @@ class ApproxLoss:
     log_p: FloatArray
 
     @classmethod
-    def of(cls, pair: LossPair, times: int, log_delta: float) -> "ApproxLoss":
-        """Discretize a pair for a composition with `times` releases and about this log delta."""
+    def of(cls, pair: LossPair, times: int, log_delta: float, count: int = _NODES) -> "ApproxLoss":
+        """Discretize a pair for a composition with `times` releases and about this log delta, to `count` nodes."""
         goal = log_delta - float(np.log(times)) - NEGLIGIBLE
         reverse, high = pair.reverse(), upper_truncation(pair, goal)
-        nodes = np.linspace(-high if reverse == pair else -upper_truncation(reverse, goal), high, _NODES)
+        nodes = np.linspace(-high if reverse == pair else -upper_truncation(reverse, goal), high, count)
         return cls(pair=pair, times=times, nodes=nodes, log_p=pair.approx_discretize(nodes))
 
     def log_mgf(self, tilts: FloatArray) -> FloatArray:
@@ -64,9 +69,100 @@ class ApproxLoss:
         return float(mass @ (self.nodes - mass @ self.nodes) ** 2)
 
 
+@dataclass(frozen=True, slots=True)
+class ShortLosses:
+    """Many members with a `largest_loss`, which are planned from their moments; together they count once."""
+
+    members: Sequence[tuple[LossPair, int]]
+    times: int = 1
+    known: dict[bytes, FloatArray] = field(default_factory=dict)
+
+    def log_mgf(self, tilts: FloatArray) -> FloatArray:
+        """Sum of the log moment generating functions at each tilt > 0; computed once for the same tilts."""
+        key = tilts.tobytes()
+        if key not in self.known:
+            total = np.zeros_like(tilts)
+            for same, times in self._parts():
+                total += times @ same[0].approx_log_mgf(same, tilts)
+            self.known[key] = total
+        return self.known[key]
+
+    def split_releases(self, c: float) -> float:
+        """Approximate number of releases, each weighted with its tilted mass that does not lie on the largest loss."""
+        total = 0.0
+        for same, times in self._parts():
+            log_moments = same[0].approx_log_mgf(same, np.array([c]))[:, 0]
+            at_top = np.array([pair.log_top_mass + c * pair.max_divergence for pair in same]) - log_moments
+            total += float(times @ -np.expm1(np.minimum(at_top, 0.0)))
+        return total
+
+    def _parts(self) -> Iterator[tuple[list[LossPair], FloatArray]]:
+        """Members of one class, a few hundred at a time, and their multiplicities."""
+        for kind in dict.fromkeys(type(pair) for pair, _ in self.members):
+            same = [(pair, times) for pair, times in self.members if type(pair) is kind]
+            for first in range(0, len(same), _PLANNED):
+                pairs, times = zip(*same[first : first + _PLANNED], strict=True)
+                yield list(pairs), np.array(times, dtype=np.float64)
+
+
+Ranges = Sequence[ApproxLoss | ShortLosses]
+
+
+def is_many(members: Sequence[tuple[LossPair, int]]) -> bool:
+    """True if a composition has so many members that they are convolved in a tree."""
+    return len(members) >= _MANY
+
+
+def plan_many(members: Sequence[tuple[LossPair, int]], log_delta: float) -> tuple[ShortLosses, list[ApproxLoss]]:
+    """Approximations of many members: those with a largest loss together, and the others one by one."""
+    others = [entry for entry in members if not _is_short(entry[0])]
+    count = max(_NODES * _MANY // max(len(others), _MANY), _FEWEST_NODES)
+    short = ShortLosses(members=[entry for entry in members if _is_short(entry[0])])
+    return short, [ApproxLoss.of(pair, times, log_delta, count) for pair, times in others]
+
+
+def _is_short(pair: LossPair) -> bool:
+    """True if the pair has a largest loss that is small enough for a lattice on all its losses."""
+    largest = pair.largest_loss
+    return largest is not None and largest <= _SHORT
+
+
+def tilted_deviation(ranges: Ranges, c: float) -> float:
+    """Approximate standard deviation of the tilted sum, by a second difference of the log moments."""
+    away = 0.1 * c
+    low, middle, high = log_mgf(ranges, np.array([c - away, c, c + away]))
+    return float(np.sqrt(max(high - 2 * middle + low, 0.0))) / away
+
+
+def tree_step(short: ShortLosses, others: Sequence[ApproxLoss], c: float, deviation: float) -> float:
+    """As `grid_step`, for members whose lattices end at their largest losses.
+
+    If all lattices together would have more than `_MOST_IN_ALL` nodes, the step and the error of epsilon are larger.
+    """
+    count = short.split_releases(c) + sum(member.times for member in others)
+    excess_mass = sum(member.times * member.excess_mass for member in others)
+    wanted = max(12 * _TOLERANCE, np.sqrt(12 * count * excess_mass)) / (count * (c + 1))
+    widths = [float(member.nodes[-1] - member.low(c)) for member in others]
+    widths += [2 * (pair.largest_loss or 0.0) for pair, _ in short.members]
+    least = max(max(widths) / _MOST_NODES, sum(widths) / _MOST_IN_ALL)
+    return float(max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least))
+
+
 def approx_log_infinity_mass(pair: LossPair) -> float:
-    """Approximate log infinity mass."""
+    """Approximate log infinity mass of one pair."""
+    if _is_short(pair):
+        return -np.inf
     return float(pair.approx_log_delta(_LOSSES[-1:])[0])
+
+
+def approx_log_infinite(members: Sequence[tuple[LossPair, int]]) -> float:
+    """Approximate log infinity mass of a composition."""
+    return float(log1mexp(sum(times * log_complement(approx_log_infinity_mass(pair)) for pair, times in members)))
+
+
+def log_complement(log_share: float) -> float:
+    """log(1 - e^log_share); -inf if the share is 1 or more."""
+    return float(np.log1p(-np.exp(log_share))) if log_share < 0.0 else -np.inf
 
 
 def upper_truncation(pair: LossPair, goal: float) -> float:
@@ -81,12 +177,12 @@ def upper_truncation(pair: LossPair, goal: float) -> float:
     return float(min(losses[-1], pair.max_divergence))
 
 
-def log_mgf(ranges: Sequence[ApproxLoss], tilts: FloatArray) -> FloatArray:
+def log_mgf(ranges: Ranges, tilts: FloatArray) -> FloatArray:
     """Approximate log moment generating function of the sum at each tilt."""
     return np.sum([member.times * member.log_mgf(tilts) for member in ranges], axis=0)
 
 
-def log_tail_bound(ranges: Sequence[ApproxLoss], tilts: FloatArray) -> FloatArray:
+def log_tail_bound(ranges: Ranges, tilts: FloatArray) -> FloatArray:
     """Approximate logarithm of the smallest h with delta(e) <= h e^{-ce}, at each tilt c.
 
     Follows from 1 - e^{e-l} <= e^{c(l-e)} (c/(c+1))^c/(c+1).
@@ -95,7 +191,7 @@ def log_tail_bound(ranges: Sequence[ApproxLoss], tilts: FloatArray) -> FloatArra
 
 
 def best_tilt(
-    ranges: Sequence[ApproxLoss], bound: Callable[[FloatArray, FloatArray], FloatArray], slack: float = _NEAR
+    ranges: Ranges, bound: Callable[[FloatArray, FloatArray], FloatArray], slack: float = _NEAR
 ) -> tuple[float, float]:
     """The smallest tilt whose bound is nearly the smallest, and that smallest bound.
 

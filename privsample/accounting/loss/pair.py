@@ -15,9 +15,11 @@ from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, CertifiedRenyi, Claims, exact, finite_table
+from privsample.accounting.loss.lattice import LatticeLoss
 from privsample.errors import NotCertified, NumericalFailure
 
 _EXPENSIVE_VALUES = 512  # number of values of an expensive privacy curve that one discretization computes
+_FEW_OUTCOMES = 64  # outcomes up to which a discrete pair has a cheap Rényi curve
 _ULP = float(np.finfo(np.float64).eps)
 
 ComplexArray = NDArray[np.complex128]
@@ -289,6 +291,58 @@ class LossPair(Memo, ABC):
             if self.is_expensive
             else self.discretize(nodes)[0]
         )
+
+    @property
+    def largest_loss(self) -> float | None:
+        """Largest absolute loss in nats, for pairs with few losses or a closed form; None, the default, otherwise.
+
+        A composition of many such pairs is planned from their Rényi curves, and each is discretized on all its losses.
+        """
+        return None
+
+    @property
+    def log_top_mass(self) -> float:
+        """Logarithm of a lower bound on the P mass of the largest loss; -inf by default."""
+        return -np.inf
+
+    def tilted_lattice(self, c: float, step: float, low: float, high: float) -> LatticeLoss:
+        """Discretize the loss to the nodes high, high - step, ... down to `low`, and tilt the masses by e^{c loss}.
+
+        Parameters
+        ----------
+        c : float
+            The tilt, >= 0.
+        step : float
+            Distance of the nodes in nats, > 0.
+        low, high : float
+            Truncation bounds in nats, low <= high: the lowest node is at most `low`.
+
+        Returns
+        -------
+        LatticeLoss
+            A discrete loss that dominates this one, rounded up.
+        """
+        below = np.arange(max(int(np.ceil((high - low) / step - 1e-9)), 1), -1, -1)  # steps below the last node
+        nodes: FloatArray = high - np.float64(step) * below
+        return LatticeLoss.of(nodes, *self.discretize(nodes), c)
+
+    @classmethod
+    def approx_log_mgf(cls, pairs: Sequence[Self], tilts: FloatArray) -> FloatArray:
+        """Approximate log moment generating functions of many pairs of this class, for the choice of a grid.
+
+        Parameters
+        ----------
+        pairs : sequence of LossPair
+            Pairs of this class, at least one.
+        tilts : array, shape (tilts,)
+            Arguments c > 0 with c + 1 below the order limits.
+
+        Returns
+        -------
+        array, shape (pairs, tilts)
+            log E_P e^{c loss}, not rounded up; by default c times the Rényi divergence of order c + 1.
+        """
+        return np.array([tilts * pair.renyi(1.0 + tilts) for pair in pairs])
 
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
@@ -683,6 +737,17 @@ class DiscretePair(LossPair):
     def renyi_cost(self) -> float:
         """Proportional to the number of outcomes."""
         return 0.3 + len(self.loss) / 20
+
+    @cached
+    def largest_loss(self) -> float | None:
+        """Largest absolute loss in nats; None if a loss is infinite or there are many outcomes."""
+        largest = float(np.abs(self.loss).max())
+        return largest if np.isfinite(largest) and len(self.loss) <= _FEW_OUTCOMES else None
+
+    @cached
+    def log_top_mass(self) -> float:
+        """Logarithm of the P mass of the largest loss."""
+        return float(np.logaddexp.reduce(self.log_p[self.loss == self.max_divergence]))
 
     def reverse(self) -> "DiscretePair":
         """The pair with the two distributions exchanged.
