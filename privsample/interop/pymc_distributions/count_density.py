@@ -144,12 +144,16 @@ def _density(family: int, views: int, what: int | None, view: int, compiler: Any
         return lambda *at: density(family, at[:views], at[views : 2 * views], at[-2], at[-1])
     if compiler is None:
         return lambda *at: derivative(what, view, family, at[:views], at[views : 2 * views], at[-2], at[-1])
-    # Numba compiles no function of any number of arguments here: its text has their names.
+    # Numba compiles no function of any number of arguments here: its text has their names. Numbers in the text would be
+    # literals, for each of which Numba compiles the kernels anew.
     ys, scales = ([f"{name}{k}" for k in range(views)] for name in ("y", "scale"))
-    call = "density(" if what is None else f"derivative({what}, {view}, "
+    call = "density(" if what is None else "derivative(what, view, "
     source = f"def log_density({', '.join([*ys, *scales])}, n, p):\n"
-    source += f"    return {call}{family}, ({', '.join(ys)},), ({', '.join(scales)},), n, p)\n"
-    made = compile_numba_function_src(source, "log_density", {"density": density, "derivative": derivative})
+    source += f"    return {call}family, ({', '.join(ys)},), ({', '.join(scales)},), n, p)\n"
+    names = {"density": density, "derivative": derivative, "family": np.int64(family)}
+    if what is not None:
+        names |= {"what": np.int64(what), "view": np.int64(view)}
+    made = compile_numba_function_src(source, "log_density", names)
     return compiler(made, fastmath=False)
 
 
@@ -158,6 +162,7 @@ def _distribution(family: int, compiler: Any) -> Any:
     distribution = kernel.log_distribution
     if compiler is None:
         return lambda y, scale, n, p: distribution(family, y, scale, n, p)
+    family = np.int64(family)  # for a Python integer, a literal to Numba, the kernel would be compiled anew
 
     @compiler(fastmath=False)
     def log_distribution(y, scale, n, p):  # type: ignore[no-untyped-def]

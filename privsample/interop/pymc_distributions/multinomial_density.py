@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numba import njit
 from pytensor.gradient import grad_undefined
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -41,7 +40,7 @@ class MultinomialDensity(Op):  # type: ignore[misc]
 
     def perform(self, _node: Any, inputs: Any, outputs: Any) -> None:
         """Compute the densities."""
-        found = _compiled(count_kernel.FAMILIES[self.family], njit)(*inputs)
+        found = multinomial_kernel.densities(count_kernel.FAMILIES[self.family], *inputs)
         for storage, value in zip(outputs, found, strict=True):
             storage[0] = value
 
@@ -83,19 +82,17 @@ def log_density(y: Any, n: Any, p: Any, scale: Any, family: str) -> Any:
 @register_funcify_default_op_cache_key(MultinomialDensity)  # type: ignore[untyped-decorator]
 def _in_numba(op: MultinomialDensity, **_kwargs: Any) -> Any:
     version = source_version(count_kernel, multinomial_kernel)
-    return _compiled(count_kernel.FAMILIES[op.family], numba_njit), version
+    return _with_family(count_kernel.FAMILIES[op.family]), version
 
 
 @cache
-def _compiled(family: int, compiler: Any) -> Any:
-    """Compile the loop over groups."""
-    density = multinomial_kernel.density
+def _with_family(family: int) -> Any:
+    """Compile the loop over groups for a family, in a graph that Numba compiles."""
+    densities = multinomial_kernel.densities
+    number = np.int64(family)  # for a Python integer, a literal to Numba, the kernels would be compiled anew
 
-    @compiler
-    def densities(y, n, p, scale):  # type: ignore[no-untyped-def]
-        logs, by_p, by_y, by_scale = np.empty(len(n)), np.empty(p.shape), np.empty(y.shape), np.empty(scale.shape)
-        for i in range(len(n)):
-            logs[i] = density(family, y[i], n[i], p[i], scale[i], by_p[i], by_y[i], by_scale[i])
-        return logs, by_p, by_y, by_scale
+    @numba_njit
+    def log_densities(y, n, p, scale):  # type: ignore[no-untyped-def]
+        return densities(number, y, n, p, scale)
 
-    return densities
+    return log_densities

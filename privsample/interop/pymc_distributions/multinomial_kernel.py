@@ -142,7 +142,16 @@ def _tilted(family, y, n, p, scale):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def density(family, y, n, p, scale, by_p, by_y, by_scale):  # type: ignore[no-untyped-def]
+def densities(family, y, n, p, scale):  # type: ignore[no-untyped-def]
+    """Return the log densities of groups, and their derivatives by p, by the noisy counts and by the scales."""
+    logs, by_p, by_y, by_scale = np.empty(len(n)), np.empty(p.shape), np.empty(y.shape), np.empty(scale.shape)
+    for i in range(len(n)):
+        logs[i] = _density(family, y[i], n[i], p[i], scale[i], by_p[i], by_y[i], by_scale[i])
+    return logs, by_p, by_y, by_scale
+
+
+@_compiled
+def _density(family, y, n, p, scale, by_p, by_y, by_scale):  # type: ignore[no-untyped-def]
     """Return the log density at the noisy copies y (copies, categories), and fill in its derivatives.
 
     Independent Poisson counts given their total n are multinomial. Each sequence of terms is tilted by e^(tilt s), so

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numba import njit
 from pytensor.gradient import DisconnectedType, disconnected_grad, grad_undefined
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -16,8 +15,6 @@ from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_defa
 
 from privsample.interop.pymc_distributions import sum_kernel
 from privsample.interop.pymc_distributions.count_density import source_version
-
-FEWEST_CELLS, MOST_CELLS, ALL_CELLS = 48, 256, 2048  # of the lattice, and n times the cells
 
 
 class SumDensity(Op):  # type: ignore[misc]
@@ -45,7 +42,7 @@ class SumDensity(Op):  # type: ignore[misc]
 
     def perform(self, _node: Any, inputs: Any, outputs: Any) -> None:
         """Compute the densities."""
-        found = _compiled(self.normal, self.whole, njit)(*inputs)
+        found = sum_kernel.densities(*inputs, self.normal, self.whole)
         for storage, value in zip(outputs, found, strict=True):
             storage[0] = value
 
@@ -86,23 +83,18 @@ def sum_density(y: Any, n: Any, points: Any, weights: Any, scale: Any, *, normal
 
 @register_funcify_default_op_cache_key(SumDensity)  # type: ignore[untyped-decorator]
 def _in_numba(op: SumDensity, **_kwargs: Any) -> Any:
-    return _compiled(op.normal, op.whole, numba_njit), source_version(sum_kernel)
+    return _with_kinds(op.normal, op.whole), source_version(sum_kernel)
 
 
 @cache
-def _compiled(normal: bool, whole: bool, compiler: Any) -> Any:
-    """Compile the loop over groups."""
-    density = sum_kernel.density
+def _with_kinds(normal: bool, whole: bool) -> Any:
+    """Compile the loop over groups for a kind of noise and of records, in a graph that Numba compiles."""
+    densities = sum_kernel.densities
+    # For Python's truth values, literals to Numba, the kernels would be compiled anew.
+    is_normal, is_whole = np.bool_(normal), np.bool_(whole)
 
-    @compiler
-    def densities(y, n, points, weights, scale):  # type: ignore[no-untyped-def]
-        logs, slopes, by_y = np.empty(len(y)), np.empty(weights.shape), np.empty(len(y))
-        for i in range(len(y)):
-            if whole:
-                cells = int(points[i, 1] - points[i, 0])
-            else:
-                cells = min(max(int(ALL_CELLS / n[i]), FEWEST_CELLS), MOST_CELLS)
-            logs[i], by_y[i] = density(y[i], n[i], points[i], weights[i], scale[i], cells, normal, whole, slopes[i])
-        return logs, slopes, by_y
+    @numba_njit
+    def log_densities(y, n, points, weights, scale):  # type: ignore[no-untyped-def]
+        return densities(y, n, points, weights, scale, is_normal, is_whole)
 
-    return densities
+    return log_densities

@@ -9,13 +9,35 @@ from privsample._checks import FloatArray
 from privsample._compiled import compiled
 
 CUT = 8.6  # normal noise ends the integral at this many reciprocal standard deviations: e^-37
+FEWEST_CELLS, MOST_CELLS, ALL_CELLS = 48, 256, 2048  # of the lattice, and n times the cells
 _ROUNDS = 60  # bisections of the tilt
 _PAD = 12.0  # e^-29 of the probability lies further beyond
 _WIDEST = 600.0  # largest exponent of one record under a tilt
 
 
 @compiled
-def density(
+def densities(
+    y: FloatArray,
+    n: FloatArray,
+    points: FloatArray,
+    weights: FloatArray,
+    scale: FloatArray,
+    normal: bool,
+    whole: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log densities of groups, and their derivatives by the weights of a record and by the sums."""
+    logs, slopes, by_y = np.empty(len(y)), np.empty(weights.shape), np.empty(len(y))
+    for i in range(len(y)):
+        if whole:
+            cells = int(points[i, 1] - points[i, 0])
+        else:
+            cells = min(max(int(ALL_CELLS / n[i]), FEWEST_CELLS), MOST_CELLS)
+        logs[i], by_y[i] = _density(y[i], n[i], points[i], weights[i], scale[i], cells, normal, whole, slopes[i])
+    return logs, slopes, by_y
+
+
+@compiled
+def _density(
     y: float,
     n: float,
     points: FloatArray,

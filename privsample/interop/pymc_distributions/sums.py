@@ -21,7 +21,8 @@ from privsample.interop.pymc_distributions.base import NoisyDistribution, NoisyR
 from privsample.interop.pymc_distributions.checks import whole
 from privsample.interop.pymc_distributions.clipped_records import PHASE, clipped_record, log_density, probability_below
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
-from privsample.interop.pymc_distributions.sum_density import FEWEST_CELLS, sum_density
+from privsample.interop.pymc_distributions.sum_density import sum_density
+from privsample.interop.pymc_distributions.sum_kernel import FEWEST_CELLS
 from privsample.interop.pymc_distributions.sum_kernel import CUT
 
 EXACT = "exact: Fourier inversion, with a relative error of at most 1e-9"
