@@ -16,6 +16,7 @@ from privsample.plots.style import BLUE, COLOURS, DELTA, EPSILON, ORANGE
 from privsample.simulations.report import figures
 
 VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}
+_HALVED_STEPS = 10  # of the curve of an account, at most
 _STYLE = {
     "figure.figsize": (4.8, 3.1),
     "figure.constrained_layout.use": True,
@@ -116,15 +117,22 @@ def cost_picture(account: Accountant, delta: float) -> Any:
 
 
 def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep.
+    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and more of them where it is steep.
 
-    An epsilon is infinite where delta is smaller than the infinity mass, at which the curve goes on to the right.
+    The steps in which the curve falls most are halved. An epsilon is infinite where delta is smaller than the infinity
+    mass, at which the curve goes on to the right.
     """
-    deltas = np.geomspace(least, 0.1, 12)
-    steep = account.epsilon(deltas)
-    finite = np.isfinite(steep)
-    deltas, steep = deltas[finite], steep[finite]
-    even, at = figures.cost_curve(account, float(steep[0]) * (1.0 if finite.all() else 1.25), least)
-    epsilons, both = np.append(even, steep[steep > 0]), np.append(at, deltas[steep > 0])
-    order = np.lexsort((-both, epsilons))
-    return epsilons[order], both[order]
+    end, room = float(account.epsilon(least)), 1.0
+    if not np.isfinite(end):
+        wider = (float(account.epsilon(delta)) for delta in np.geomspace(least, 0.1, 12)[1:])
+        end, room = next(filter(np.isfinite, wider)), 1.25
+    epsilons, deltas = figures.cost_curve(account, end * room, least)
+    for _ in range(_HALVED_STEPS):
+        falls = -np.diff(np.log(deltas))
+        if falls.max() < falls.sum() / 15:
+            break
+        steepest = int(np.argmax(falls))
+        middle = (epsilons[steepest] + epsilons[steepest + 1]) / 2
+        epsilons = np.insert(epsilons, steepest + 1, middle)
+        deltas = np.insert(deltas, steepest + 1, max(float(account.delta(middle)), least / 10))
+    return epsilons, deltas
