@@ -218,7 +218,8 @@ def log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).
     """
     logs = np.log(rng.standard_gamma(alpha + 1.0)) - rng.standard_exponential(alpha.shape) / alpha
-    return logs - special.logsumexp(logs, axis=1, keepdims=True)
+    logs -= logs.max(axis=1, keepdims=True)
+    return logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
 
 
 def project_onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
