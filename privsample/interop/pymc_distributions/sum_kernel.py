@@ -28,10 +28,8 @@ def densities(
     """Return the log densities of groups, and their derivatives by the weights of a record and by the sums."""
     logs, slopes, by_y = np.empty(len(y)), np.empty(weights.shape), np.empty(len(y))
     for i in range(len(y)):
-        if whole:
-            cells = int(points[i, 1] - points[i, 0])
-        else:
-            cells = min(max(int(ALL_CELLS / n[i]), FEWEST_CELLS), MOST_CELLS)
+        width = int(points[i, 1] - points[i, 0])
+        cells = width if whole else min(max(int(ALL_CELLS / n[i]), FEWEST_CELLS), MOST_CELLS)
         logs[i], by_y[i] = _density(y[i], n[i], points[i], weights[i], scale[i], cells, normal, whole, slopes[i])
     return logs, slopes, by_y
 

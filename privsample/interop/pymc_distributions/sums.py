@@ -22,8 +22,7 @@ from privsample.interop.pymc_distributions.checks import whole
 from privsample.interop.pymc_distributions.clipped_records import PHASE, clipped_record, log_density, probability_below
 from privsample.interop.pymc_distributions.noise import noise_tensor, present_value, tensor_of
 from privsample.interop.pymc_distributions.sum_density import sum_density
-from privsample.interop.pymc_distributions.sum_kernel import FEWEST_CELLS
-from privsample.interop.pymc_distributions.sum_kernel import CUT
+from privsample.interop.pymc_distributions.sum_kernel import CUT, FEWEST_CELLS
 
 EXACT = "exact: Fourier inversion, with a relative error of at most 1e-9"
 EXACT_LATTICE = "exact: Fourier inversion on a lattice, with a relative error of about 1e-4 (range / noise scale)^2"
