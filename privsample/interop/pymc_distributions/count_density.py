@@ -162,11 +162,11 @@ def _distribution(family: int, compiler: Any) -> Any:
     distribution = kernel.log_distribution
     if compiler is None:
         return lambda y, scale, n, p: distribution(family, y, scale, n, p)
-    family = np.int64(family)  # for a Python integer, a literal to Numba, the kernel would be compiled anew
+    number = np.int64(family)  # for a Python integer, a literal to Numba, the kernel would be compiled anew
 
     @compiler(fastmath=False)
     def log_distribution(y, scale, n, p):  # type: ignore[no-untyped-def]
-        return distribution(family, y, scale, n, p)
+        return distribution(number, y, scale, n, p)
 
     return log_distribution
 
