@@ -14,6 +14,7 @@ from privsample.accounting.loss.pair import Envelope, checked_divergence, delta_
 from privsample.errors import NumericalFailure
 
 _LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8  # divergences below it may have underflowed
+_CERTAIN = -45.0  # here 1 - delta is below e^-45, and the curve at -epsilon contributes less than an ulp of delta
 BY_ORDER = "Rényi curve at its best order"
 
 
@@ -38,7 +39,7 @@ def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
     Neighbours are ordered pairs in both orders, so the curve at -epsilon follows from the curve at epsilon.
     """
     if (epsilon < 0).any():
-        distinct, where = np.unique(np.abs(epsilon), return_inverse=True)
+        distinct, where = np.unique(np.where(epsilon < _CERTAIN, 0.0, np.abs(epsilon)), return_inverse=True)
         above = log_delta(bounds, distinct)[where].reshape(epsilon.shape)
         return np.where(epsilon < 0, delta_below_zero(epsilon, above), above)
     if bounds.parts:

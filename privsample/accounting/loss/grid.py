@@ -19,17 +19,25 @@ from privsample.accounting.loss.grid_curve import (
     composition_of_masses,
     log_infinite_mass,
 )
-from privsample.accounting.loss.grid_many import compose_many_at_epsilon, compose_many_at_log_delta, merge_gaussians
+from privsample.accounting.loss.grid_many import (
+    compose_many,
+    compose_many_at_epsilon,
+    compose_many_at_log_delta,
+    merge_gaussians,
+)
 from privsample.accounting.loss.grid_plan import (
     FAR,
     LEAST_LOG_DELTA,
     NEGLIGIBLE,
     ApproxLoss,
+    TiltRange,
     approx_log_infinite,
     best_tilt,
     grid_step,
     is_many,
     log_tail_bound,
+    plan,
+    tilt_at,
     truncation_bounds,
 )
 from privsample.accounting.loss.pair import LossPair
@@ -52,7 +60,7 @@ def compose_at_epsilon(members: Members, epsilon: float) -> Composition:
         if found >= log_delta or log_delta < LEAST_LOG_DELTA:
             break
         log_delta = 2 * found
-    made = _compose(losses, c, epsilon, found)
+    made = _compose(losses, c, epsilon, found, c)
     # At the floor only the infinity mass is left, so that the curve is tight at every larger epsilon too.
     return replace(made, valid_radius=np.inf) if found == floor else made
 
@@ -65,17 +73,34 @@ def compose_at_log_delta(members: Members, log_delta: float) -> Composition:
     infinite = approx_log_infinite(members)
     rest = log_delta + float(log1mexp(min(infinite - log_delta, -1e-6)))  # delta less the infinity mass
     losses = [ApproxLoss.of(pair, times, rest) for pair, times in members]
-    _, centre = best_tilt(losses, lambda c, height: (height - rest) / c, 0.0)
-    c, _ = best_tilt(losses, lambda c, height: height - c * centre)
-    return _compose(losses, c, max(centre, 0.0), rest)
+    c, centre = tilt_at(losses, rest)
+    return _compose(losses, c, max(centre, 0.0), rest, c)
 
 
-def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: float) -> Composition:
-    """Discretize, convolve and sum up, with tilt c, around the loss `centre` (grid.md, sections 2, 4, 5 and 6)."""
+def compose_for_range(members: Members, log_deltas: tuple[float, float, float], growth: float) -> Composition:
+    """Compose for all log deltas of a range, less the infinity mass: its first, its centre and its last, decreasing.
+
+    The tilt is that of the centre, and the step that of the largest tilt in the range, but at most `growth` times that
+    of the first: next to the max divergence tilts grow without bound, and other grids answer there.
+    """
+    members = merge_gaussians(members) if is_many(members) else members
+    losses = plan(members, log_deltas[2])
+    tilts = TiltRange.of(losses, log_deltas, growth)
+    if is_many(members):
+        return compose_many(losses, tilts)
+    parts = [loss for loss in losses if isinstance(loss, ApproxLoss)]
+    return _compose(parts, tilts.tilt, tilts.centre, log_deltas[2], tilts.largest)
+
+
+def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: float, largest: float) -> Composition:
+    """Discretize, convolve and sum up, with tilt c, around the loss `centre` (grid.md, sections 2, 4, 5 and 6).
+
+    The step is that of the tilt `largest`.
+    """
     deviation = float(np.sqrt(sum(member.times * member.variance(c) for member in losses)))
     low, high, beyond = truncation_bounds(losses, c, deviation, log_delta)
     low, high = min(low, centre - deviation), max(high, centre + deviation)
-    step = grid_step(losses, c, deviation, high - low)
+    step = grid_step(losses, largest, deviation, high - low)
     grid_losses = [_GridLoss.of(member, step, c) for member in losses]
     from scipy.fft import next_fast_len
 
@@ -97,16 +122,21 @@ def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: f
     nodes = step * (first + np.arange(size))
     # The rounding error of the transform is added to each mass (section 5).
     sizes = sum(d.times * (2.0 + abs(d.log_moment)) for d in grid_losses)
+    log_moment = sum(d.times * d.log_moment for d in grid_losses) + 8 * _EPS * sizes  # rounded up
+    with np.errstate(divide="ignore"):
+        log_lost = float(np.log(lost * min(1 / (c * step), size) / (c + 1.0)))
     return composition_of_masses(
         masses + lost,
         nodes,
         step,
         tilt=c,
         centre=centre,
-        log_moment=sum(d.times * d.log_moment for d in grid_losses) + 8 * _EPS * sizes,  # rounded up
+        log_moment=log_moment,
         log_beyond=_log_beyond(grid_losses, beyond, first + size - 1, step),
         valid_radius=min(1.5 * deviation, FAR / max(c, 1.0)),
         loss_rounding=_EPS * sum(d.times * float(np.abs(d.nodes[[0, -1]]).max()) for d in grid_losses),
+        log_rounding=log_lost + log_moment - c * centre,
+        largest_tilt=largest,
     )
 
 

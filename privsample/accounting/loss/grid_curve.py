@@ -11,6 +11,8 @@ from privsample._logspace import log1mexp
 from privsample.accounting.loss.grid_plan import FAR, log_complement
 
 _EPS = float(np.finfo(np.float64).eps)
+_STEEPER = 1.1  # quotient of a saddle point and the largest tilt that is accepted
+_ROUNDING = 1e-9  # nats; next to nothing beside the discretization error
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,9 @@ class Composition:
     The curve at the nodes is e^scale delta + e^log_beyond + e^{log_missing - tilt (epsilon - centre)}. The slope of the
     first part below a node with respect to e^{epsilon - centre} is -e^scale tail. The last part bounds the effect of
     mass that the nodes lack (grid.md, section 8). `valid_radius` is the distance above `centre` up to which the curve
-    is tight; `loss_rounding` bounds the rounding error of the summed grid losses in nats.
+    is tight; `loss_rounding` bounds the rounding error of the summed grid losses in nats. The part of delta that bounds
+    rounding errors and missing mass is about e^{log_rounding - tilt (epsilon - centre)}. The step is fine enough for
+    saddle points up to `largest_tilt`.
     """
 
     nodes: FloatArray
@@ -34,6 +38,8 @@ class Composition:
     loss_rounding: float
     tilt: float = 0.0
     log_missing: float = -np.inf
+    log_rounding: float = -np.inf
+    largest_tilt: float = np.inf
 
     def log_delta(self, epsilon: float) -> float:
         """Log delta at epsilon, rounded up; 0 more than a step below the first node, +inf if there are no nodes."""
@@ -58,6 +64,25 @@ class Composition:
         """Logarithm of the bound on the effect of missing mass at epsilon, rounded up."""
         exponent = self.tilt * (epsilon - self.centre)
         return self.log_missing - exponent + 8 * _EPS * (abs(exponent) + abs(self.log_missing))
+
+    def resolves(self, epsilon: float) -> bool:
+        """True if epsilon lies among the nodes, and the step is fine enough there."""
+        if not (len(self.nodes) and self.nodes[0] <= epsilon < self.nodes[-1]):
+            return False
+        at = int(np.searchsorted(self.nodes, epsilon))
+        # The negative logarithmic slope of the curve is about the saddle point.
+        slope = self.tail[at] * np.exp(self.nodes[at] - self.centre)
+        return bool(slope <= (1.0 + _STEEPER * self.largest_tilt) * self.delta[at])
+
+    def is_sharp(self, epsilon: float, log_delta: float) -> bool:
+        """True if bounds on rounding errors and missing mass raise epsilon by less than `_ROUNDING` nats.
+
+        It is also true if they raise delta by at most twice the share by which they raise it at the centre.
+        """
+        share = self.log_rounding - self.tilt * (epsilon - self.centre) - log_delta
+        if share <= np.log(_ROUNDING * (1.0 + self.tilt)):
+            return True
+        return bool(share <= self.log_rounding - self.log_delta(self.centre) + np.log(2.0))
 
     def epsilon(self, log_delta: float) -> float:
         """Smallest epsilon >= 0 with at most this log delta, rounded up; +inf if the truncated mass alone exceeds it.

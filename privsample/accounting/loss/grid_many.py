@@ -4,7 +4,7 @@ Each lattice ends at its member's largest loss, so that an atom there is not spl
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,10 +20,12 @@ from privsample.accounting.loss.grid_plan import (
     ApproxLoss,
     Ranges,
     ShortLosses,
+    TiltRange,
     approx_log_infinite,
     best_tilt,
     log_tail_bound,
-    plan_many,
+    plan,
+    tilt_at,
     tilted_deviation,
     tree_step,
 )
@@ -40,14 +42,13 @@ def compose_many_at_epsilon(members: Members, epsilon: float) -> Composition:
     """Compose with a tilt that makes the curve tight around this epsilon."""
     log_delta, floor = -NEGLIGIBLE, max(approx_log_infinite(members) - NEGLIGIBLE, 4 * LEAST_LOG_DELTA)
     while True:  # the truncation bounds of unbounded losses depend on delta, which is found by iteration
-        short, others = plan_many(members, log_delta)
-        losses: Ranges = [short, *others]
+        losses = plan(members, log_delta)
         c, _ = best_tilt(losses, lambda c, height: np.maximum(height - c * epsilon, floor))
         approx = float(np.clip(log_tail_bound(losses, np.array([c]))[0] - c * epsilon, floor, 0.0))
-        if not others or approx >= log_delta or log_delta < LEAST_LOG_DELTA:
+        if len(losses) == 1 or approx >= log_delta or log_delta < LEAST_LOG_DELTA:
             break
         log_delta = 2 * approx
-    made = _compose(short, others, c, epsilon)
+    made = compose_many(losses, TiltRange(tilt=c, centre=epsilon, largest=c))
     # At the floor only the infinity mass is left, so that the curve is tight at every larger epsilon too.
     return replace(made, valid_radius=np.inf) if approx == floor else made
 
@@ -55,11 +56,9 @@ def compose_many_at_epsilon(members: Members, epsilon: float) -> Composition:
 def compose_many_at_log_delta(members: Members, log_delta: float) -> Composition:
     """Compose with a tilt that makes the curve tight around the epsilon at this log delta."""
     rest = log_delta + float(log1mexp(min(approx_log_infinite(members) - log_delta, -1e-6)))  # without infinity mass
-    short, others = plan_many(members, rest)
-    losses: Ranges = [short, *others]
-    _, centre = best_tilt(losses, lambda c, height: (height - rest) / c, 0.0)
-    c, _ = best_tilt(losses, lambda c, height: height - c * centre)
-    return _compose(short, others, c, max(centre, 0.0))
+    losses = plan(members, rest)
+    c, centre = tilt_at(losses, rest)
+    return compose_many(losses, TiltRange(tilt=c, centre=max(centre, 0.0), largest=c))
 
 
 def merge_gaussians(members: Members) -> Members:
@@ -73,16 +72,12 @@ def merge_gaussians(members: Members) -> Members:
     return [(merged, 1), *(entry for entry in members if not isinstance(entry[0], GaussianPair))]
 
 
-def _compose(short: ShortLosses, others: Sequence[ApproxLoss], c: float, centre: float) -> Composition:
-    """Discretize, convolve in a tree and sum up, with tilt c, around the loss `centre`."""
-    losses: Ranges = [short, *others]
+def compose_many(losses: Ranges, tilts: TiltRange) -> Composition:
+    """Discretize, convolve in a tree and sum up."""
+    c, centre = tilts.tilt, tilts.centre
     deviation = tilted_deviation(losses, c)
-    step = tree_step(short, others, c, deviation)
-    lattices = [
-        (pair.tilted_lattice(c, step, -(pair.largest_loss or 0.0), pair.max_divergence), times)
-        for pair, times in short.members
-    ]
-    lattices += [(loss.pair.tilted_lattice(c, step, loss.low(c), float(loss.nodes[-1])), loss.times) for loss in others]
+    step = tree_step(losses, tilts.largest, deviation)
+    lattices = [lattice for loss in losses for lattice in _lattices(loss, c, step)]
     total = sum_of_blocks([_block(lattice, times) for lattice, times in lattices])
     top = math.fsum(times * lattice.top for lattice, times in lattices)
     nodes: FloatArray = top - np.float64(step) * (total.below_top + np.arange(len(total.masses))[::-1])
@@ -108,7 +103,18 @@ def _compose(short: ShortLosses, others: Sequence[ApproxLoss], c: float, centre:
         valid_radius=min(1.5 * deviation, (NEGLIGIBLE - _SHARP) / max(c, 1e-12)),
         loss_rounding=4 * _EPS * farthest,  # atoms, lattices and their sum are each rounded by at most this quarter
         log_missing=log_missing,
+        log_rounding=log_missing,
+        largest_tilt=tilts.largest,
     )
+
+
+def _lattices(loss: ApproxLoss | ShortLosses, c: float, step: float) -> Iterator[tuple[LatticeLoss, int]]:
+    """The lattices of the members that were planned together, with their multiplicities."""
+    if isinstance(loss, ApproxLoss):
+        yield loss.pair.tilted_lattice(c, step, loss.low(c), float(loss.nodes[-1])), loss.times
+    else:
+        for pair, times in loss.members:
+            yield pair.tilted_lattice(c, step, -(pair.largest_loss or 0.0), pair.max_divergence), times
 
 
 def _block(lattice: LatticeLoss, times: int) -> Block:

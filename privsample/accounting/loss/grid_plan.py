@@ -18,7 +18,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 3e-7  # discretization error of epsilon in nats, which determines the step (grid.md, section 3)
 _NODES, _MOST_NODES = 1025, 2**22  # nodes of the approximation of one loss; largest size of a grid
 _MANY, _SHORT = 32, 30.0  # members from which a tree convolves them; largest losses of members planned together
-_MOST_IN_ALL = 1.2e7  # largest number of nodes of all lattices in a tree: about four seconds
+_MOST_IN_ALL = 1e7  # largest number of nodes of all lattices in a tree: about four seconds
 _FEWEST_NODES, _PLANNED = 129, 512  # nodes of the approximation of one of many losses; members evaluated together
 FAR = 300.0  # distance from the centre, in nats, up to which losses and log masses are represented
 LEAST_LOG_DELTA = -1e4  # log delta below which tails are not resolved
@@ -113,12 +113,14 @@ def is_many(members: Sequence[tuple[LossPair, int]]) -> bool:
     return len(members) >= _MANY
 
 
-def plan_many(members: Sequence[tuple[LossPair, int]], log_delta: float) -> tuple[ShortLosses, list[ApproxLoss]]:
-    """Approximations of many members: those with a largest loss together, and the others one by one."""
-    others = [entry for entry in members if not _is_short(entry[0])]
-    count = max(_NODES * _MANY // max(len(others), _MANY), _FEWEST_NODES)
-    short = ShortLosses(members=[entry for entry in members if _is_short(entry[0])])
-    return short, [ApproxLoss.of(pair, times, log_delta, count) for pair, times in others]
+def plan(members: Sequence[tuple[LossPair, int]], log_delta: float) -> Ranges:
+    """Approximations for a composition with about this log delta; of many members, the short ones together."""
+    if is_many(members):
+        others = [entry for entry in members if not _is_short(entry[0])]
+        count = max(_NODES * _MANY // max(len(others), _MANY), _FEWEST_NODES)
+        short = ShortLosses(members=[entry for entry in members if _is_short(entry[0])])
+        return [short, *(ApproxLoss.of(pair, times, log_delta, count) for pair, times in others)]
+    return [ApproxLoss.of(pair, times, log_delta) for pair, times in members]
 
 
 def _is_short(pair: LossPair) -> bool:
@@ -134,16 +136,18 @@ def tilted_deviation(ranges: Ranges, c: float) -> float:
     return float(np.sqrt(max(high - 2 * middle + low, 0.0))) / away
 
 
-def tree_step(short: ShortLosses, others: Sequence[ApproxLoss], c: float, deviation: float) -> float:
+def tree_step(ranges: Ranges, c: float, deviation: float) -> float:
     """As `grid_step`, for members whose lattices end at their largest losses.
 
     If all lattices together would have more than `_MOST_IN_ALL` nodes, the step and the error of epsilon are larger.
     """
-    count = short.split_releases(c) + sum(member.times for member in others)
+    others = [loss for loss in ranges if isinstance(loss, ApproxLoss)]
+    short = [loss for loss in ranges if isinstance(loss, ShortLosses)]
+    count = sum(loss.split_releases(c) for loss in short) + sum(loss.times for loss in others)
     excess_mass = sum(member.times * member.excess_mass for member in others)
     wanted = max(12 * _TOLERANCE, np.sqrt(12 * count * excess_mass)) / (count * (c + 1))
     widths = [float(member.nodes[-1] - member.low(c)) for member in others]
-    widths += [2 * (pair.largest_loss or 0.0) for pair, _ in short.members]
+    widths += [2 * (pair.largest_loss or 0.0) for loss in short for pair, _ in loss.members]
     least = max(max(widths) / _MOST_NODES, sum(widths) / _MOST_IN_ALL)
     return float(max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least))
 
@@ -204,6 +208,33 @@ def best_tilt(
         tilt, least = float(np.exp(x[best])), min(least, float(values.min()))
         x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 17)
     return tilt, least
+
+
+def tilt_at(ranges: Ranges, log_delta: float) -> tuple[float, float]:
+    """The tilt near the saddle point of a log delta, and about the epsilon there."""
+    _, centre = best_tilt(ranges, lambda c, height: (height - log_delta) / c, 0.0)
+    tilt, _ = best_tilt(ranges, lambda c, height: height - c * centre)
+    return tilt, centre
+
+
+@dataclass(frozen=True, slots=True)
+class TiltRange:
+    """The tilt of a grid, the loss at its saddle point, and the largest tilt that the step allows for."""
+
+    tilt: float
+    centre: float
+    largest: float
+
+    @classmethod
+    def of(cls, ranges: Ranges, log_deltas: tuple[float, float, float], growth: float) -> "TiltRange":
+        """For the first, the centre and the last of some log deltas; no tilt is above `growth` times the first."""
+        first, middle, last = (tilt_at(ranges, log_delta) for log_delta in log_deltas)
+        most = growth * first[0]
+        if middle[0] <= most:
+            return cls(tilt=middle[0], centre=max(middle[1], 0.0), largest=min(max(last[0], middle[0]), most))
+        tilts = most * np.array([0.99, 1.01])
+        slope = float(np.diff(log_tail_bound(ranges, tilts))[0] / np.diff(tilts)[0])
+        return cls(tilt=most, centre=max(slope, 0.0), largest=most)
 
 
 def truncation_bounds(

@@ -11,12 +11,12 @@ from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
-from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.enumeration import enumerate_product
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
+from privsample.accounting.loss.shared_grid import SharedGrids
 
 _ULP = float(np.finfo(np.float64).eps)
 _MOST_CHOICES = 64  # largest number of products of alternatives that are kept separate
@@ -175,7 +175,7 @@ class ProductPair(LossPair):
         if self.smooth:
             guide = self._contour_guide if log_delta > LEAST_CONTOUR_LOG_DELTA else self.approx_log_delta
             return least_epsilon(self.log_delta, guide, log_delta)
-        found = grid.compose_at_log_delta(self.members, log_delta).epsilon(log_delta)
+        found = self.grids.epsilon(log_delta)
         if np.isinf(found):
             found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
         return min(found, self.max_divergence)
@@ -237,12 +237,12 @@ class ProductPair(LossPair):
         return [(pair.rows, times) for pair, times in self.members if isinstance(pair, SmoothPair)]
 
     def _on_grid(self, epsilon: FloatArray) -> FloatArray:
-        """Log delta at each epsilon >= 0 on grids; one grid serves all epsilons within its valid radius."""
-        # The curve decreases, and a grid around a farther centre would lose its digits.
-        result, epsilon = np.full(len(epsilon), np.nan), np.minimum(epsilon, _FARTHEST)
-        while (left := np.isnan(result) & (epsilon < self.max_divergence)).any():
-            centre = float(epsilon[left].min())
-            made = grid.compose_at_epsilon(self.members, centre)
-            near = left & (epsilon <= centre + made.valid_radius)
-            result[near] = [made.log_delta(float(x)) for x in epsilon[near]]
-        return np.where(np.isnan(result), -np.inf, result)
+        """Log delta at each epsilon >= 0 on grids."""
+        result, below = np.full(len(epsilon), -np.inf), epsilon < self.max_divergence
+        result[below] = self.grids.log_deltas(np.minimum(epsilon[below], _FARTHEST))
+        return result
+
+    @cached
+    def grids(self) -> SharedGrids:
+        """The grids of this composition."""
+        return SharedGrids(members=self.members)
