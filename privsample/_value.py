@@ -76,6 +76,11 @@ def stored(instance: Memo, key: str, make: Callable[[], T]) -> T:
     return found
 
 
+def remember(instance: Memo, results: dict[str, Any]) -> None:
+    """Keep results under their keys, as `stored` does, in an object that is being made."""
+    object.__setattr__(instance, "_memo", results)
+
+
 def recalled(instance: Memo, key: str) -> Any:
     """What `stored` keeps under a key; None if there is nothing."""
     try:
@@ -103,10 +108,9 @@ def _content(item: Any) -> Hashable:
 def _key(value: Any) -> tuple[Hashable, ...]:
     """The compared fields of a value, in hashable form."""
     found = []
-    for each in fields(value):
-        if each.compare:
-            item = getattr(value, each.name)
-            found.append(_content(item) if isinstance(item, (np.ndarray, dict)) else item)
+    for name in type(value)._compared_fields:
+        item = getattr(value, name)
+        found.append(_content(item) if isinstance(item, (np.ndarray, dict)) else item)
     return tuple(found)
 
 
@@ -139,6 +143,7 @@ def frozen_value(cls: type[T]) -> type[T]:
     made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
     if "__repr__" not in cls.__dict__:
         made.__repr__ = value_repr
+    made._compared_fields = tuple(each.name for each in fields(made) if each.compare)
     made.__eq__ = _equal
     made.__hash__ = _hash
     if not cls.__module__.startswith(_INTERNAL):

@@ -22,7 +22,7 @@ from privsample._checks import (
     renyi_orders,
 )
 from privsample._serial import decode, encode
-from privsample._value import Memo, cached, forget, frozen_value, recalled, set_fields, stored
+from privsample._value import Memo, cached, forget, frozen_value, recalled, remember, set_fields, stored
 from privsample.accounting import adversary
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
@@ -813,13 +813,13 @@ class Composed(Accountant):
         Composed
             Equal to `Composed(entries=((first, 1), (second, 1)))`.
         """
-        if first.relation != second.relation:
+        relation, other = first.relation, second.relation
+        if relation is not other and relation != other:
             return Composed(entries=((first, 1), (second, 1)))  # raises
         check_composable(tuple(part for part in (first, second) if _terms(part) is None))
         made: Composed = object.__new__(Composed)
         set_fields(made, assumptions=first.assumptions | second.assumptions)
-        stored(made, _TERMS, lambda: (first, second))
-        stored(made, _RELATION, lambda: first.relation)
+        remember(made, {_TERMS: (first, second), _RELATION: relation})
         return made
 
     def __getattr__(self, name: str) -> Any:
