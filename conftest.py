@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy import stats
 
 import tests.properties  # noqa: F401 - registers the profiles
 from tests.lanes import CHECK, LONG, RUN, TEST, may_hold_checks, runs
@@ -29,6 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("thorough" if config.getoption("--lane") == LONG else "test")
+    _write_no_docstrings()
+
+
+def _write_no_docstrings() -> None:
+    """Let SciPy write no docstring for each frozen distribution, which takes longer than most densities of it."""
+    for name in ("_construct_doc", "_construct_default_doc"):  # private names, which another SciPy may not have
+        if hasattr(stats.rv_continuous, name):
+            setattr(stats.rv_continuous, name, lambda *_given, **_options: None)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
