@@ -105,10 +105,10 @@ sys.exit(main(words))
 
 def test_two_processes_share_a_ledger_and_never_spend_more_than_it_holds(run):
     assert run("ledger", "init", "l.db", "--dataset", "trial", "--n", "500", "--epsilon", "1", "--delta", "0").code == 0
-    words = ["ledger", "spend", "l.db", "--pure", "0.3", "--label", "elsewhere"]
+    words = ["ledger", "spend", "l.db", "--pure", "0.4", "--label", "elsewhere"]
     works = [
-        subprocess.Popen([sys.executable, "-c", BOTH, *words], stderr=subprocess.PIPE, text=True) for _ in range(5)
+        subprocess.Popen([sys.executable, "-c", BOTH, *words], stderr=subprocess.PIPE, text=True) for _ in range(3)
     ]
     ends = [(work.communicate()[1], work.returncode) for work in works]
-    assert sorted(code for _, code in ends) == [0, 0, 0, 2, 2]
+    assert sorted(code for _, code in ends) == [0, 0, 2]
     assert all("privsample: error: " in said and "Traceback" not in said for said, code in ends if code)
