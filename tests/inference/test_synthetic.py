@@ -216,9 +216,9 @@ def coefficients(codes):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("relation", [ps.AddRemove(), ps.ReplaceOne(600)], ids=["noisy size", "public size"])
-@pytest.mark.parametrize("runs", [60, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("runs", [45, pytest.param(200, marks=pytest.mark.long)])
 def test_combined_intervals_cover_and_naive_ones_do_not(relation, runs, alpha, rng):
-    """Naive intervals cover with probability 0.3, and 60 of them are rejected with probability 0.9999."""
+    """Naive intervals cover with probability 0.3, and 45 of them are rejected with probability 0.9997."""
     mechanism = ps.NoisyMarginals(columns=COLUMNS, noise_std=12.0, relation=relation)
     combined = naive = 0
     for _ in range(runs):
