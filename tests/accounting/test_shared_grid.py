@@ -11,6 +11,7 @@ from privsample.accounting.loss.grid_curve import Composition
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.loss.shared_grid import SharedGrids
+from privsample.accounting.posterior.beta import BetaPair
 from tests.accounting.test_grid import binomial
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -115,3 +116,13 @@ def test_deep_tails_are_answered_too():
         alone = grid.compose_at_epsilon(shared.members, at).log_delta(at)
         assert shared.log_delta(at) == pytest.approx(alone, abs=1e-4)
     assert shared.epsilon(-2e4) <= 63.1
+
+
+def test_members_with_few_values_keep_grids_of_their_own(built):
+    """Wider truncation bounds would make their grids coarser: epsilon by up to a thousandth."""
+    members = ((BetaPair(a=3.0, b=8.0, step=0.7), 2), (LaplacePair(shift=0.4), 3))
+    shared = SharedGrids(members=members)
+    assert shared.epsilon(-10.0) == grid.compose_at_log_delta(members, -10.0).epsilon(-10.0)
+    assert not built
+    shared.log_delta(shared.epsilon(-10.0))
+    assert [last - first for first, _, last in built] == pytest.approx([-4.5])  # t from 4 to 5

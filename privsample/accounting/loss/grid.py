@@ -87,9 +87,11 @@ def compose_for_range(members: Members, log_deltas: tuple[float, float, float], 
     losses = plan(members, log_deltas[2])
     tilts = TiltRange.of(losses, log_deltas, growth)
     if is_many(members):
-        return compose_many(losses, tilts)
-    parts = [loss for loss in losses if isinstance(loss, ApproxLoss)]
-    return _compose(parts, tilts.tilt, tilts.centre, log_deltas[2], tilts.largest)
+        made = compose_many(losses, tilts)
+    else:
+        parts = [loss for loss in losses if isinstance(loss, ApproxLoss)]
+        made = _compose(parts, tilts.tilt, tilts.centre, log_deltas[2], tilts.largest)
+    return replace(made, largest_tilt=tilts.largest) if tilts.is_capped else made
 
 
 def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: float, largest: float) -> Composition:
@@ -136,7 +138,6 @@ def _compose(losses: Sequence[ApproxLoss], c: float, centre: float, log_delta: f
         valid_radius=min(1.5 * deviation, FAR / max(c, 1.0)),
         loss_rounding=_EPS * sum(d.times * float(np.abs(d.nodes[[0, -1]]).max()) for d in grid_losses),
         log_rounding=log_lost + log_moment - c * centre,
-        largest_tilt=largest,
     )
 
 

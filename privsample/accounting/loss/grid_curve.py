@@ -24,7 +24,7 @@ class Composition:
     mass that the nodes lack (grid.md, section 8). `valid_radius` is the distance above `centre` up to which the curve
     is tight; `loss_rounding` bounds the rounding error of the summed grid losses in nats. The part of delta that bounds
     rounding errors and missing mass is about e^{log_rounding - tilt (epsilon - centre)}. The step is fine enough for
-    saddle points up to `largest_tilt`.
+    saddle points up to `largest_tilt`; +inf if it suits all questions that the grid is for.
     """
 
     nodes: FloatArray
@@ -69,6 +69,8 @@ class Composition:
         """True if epsilon lies among the nodes, and the step is fine enough there."""
         if not (len(self.nodes) and self.nodes[0] <= epsilon < self.nodes[-1]):
             return False
+        if self.largest_tilt == np.inf:
+            return True
         at = int(np.searchsorted(self.nodes, epsilon))
         # The negative logarithmic slope of the curve is about the saddle point.
         slope = self.tail[at] * np.exp(self.nodes[at] - self.centre)

@@ -104,7 +104,6 @@ def compose_many(losses: Ranges, tilts: TiltRange) -> Composition:
         loss_rounding=4 * _EPS * farthest,  # atoms, lattices and their sum are each rounded by at most this quarter
         log_missing=log_missing,
         log_rounding=log_missing,
-        largest_tilt=tilts.largest,
     )
 
 

@@ -219,11 +219,15 @@ def tilt_at(ranges: Ranges, log_delta: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class TiltRange:
-    """The tilt of a grid, the loss at its saddle point, and the largest tilt that the step allows for."""
+    """The tilt of a grid, the loss at its saddle point, and the largest tilt that the step allows for.
+
+    `is_capped` is True if some log deltas of the range have larger tilts than that.
+    """
 
     tilt: float
     centre: float
     largest: float
+    is_capped: bool = False
 
     @classmethod
     def of(cls, ranges: Ranges, log_deltas: tuple[float, float, float], growth: float) -> "TiltRange":
@@ -231,10 +235,11 @@ class TiltRange:
         first, middle, last = (tilt_at(ranges, log_delta) for log_delta in log_deltas)
         most = growth * first[0]
         if middle[0] <= most:
-            return cls(tilt=middle[0], centre=max(middle[1], 0.0), largest=min(max(last[0], middle[0]), most))
+            largest = max(last[0], middle[0])
+            return cls(middle[0], max(middle[1], 0.0), min(largest, most), is_capped=largest > most)
         tilts = most * np.array([0.99, 1.01])
         slope = float(np.diff(log_tail_bound(ranges, tilts))[0] / np.diff(tilts)[0])
-        return cls(tilt=most, centre=max(slope, 0.0), largest=most)
+        return cls(most, max(slope, 0.0), most, is_capped=True)
 
 
 def truncation_bounds(

@@ -47,7 +47,7 @@ class SharedGrids(Memo):
         rest, least = log_delta, np.inf
         if self._infinite > -np.inf:
             rest += float(log1mexp(min(self._infinite - log_delta, -1e-6)))
-        if rest >= max(LEAST_LOG_DELTA, self._least_in_ranges):
+        if not self._is_expensive and rest >= max(LEAST_LOG_DELTA, self._least_in_ranges):
             for make in self._grids(rest):
                 made = make()
                 least = min(least, found := made.epsilon(log_delta))
@@ -82,6 +82,11 @@ class SharedGrids(Memo):
         return grid.compose_at_epsilon(self.members, epsilon).log_delta(epsilon)
 
     @cached
+    def _is_expensive(self) -> bool:
+        """True if a member is discretized at few losses, so that wider truncation bounds make a grid coarser."""
+        return any(pair.is_expensive for pair, _ in self.members)
+
+    @cached
     def _least_in_ranges(self) -> float:
         """Log delta less the infinity mass below which epsilon is next to the max divergence; grids there are large."""
         return self._approx_log_delta(_BELOW_TOP * self._top) if self._top < np.inf else -np.inf
@@ -95,7 +100,7 @@ class SharedGrids(Memo):
         """Log delta at each epsilon >= 0, shape (epsilons,)."""
         return np.array([self.log_delta(float(x)) for x in epsilon])
 
-    def _grids(self, rest: float) -> tuple[Callable[[], Composition], Callable[[], Composition]]:
+    def _grids(self, rest: float) -> tuple[Callable[[], Composition], ...]:
         """The wide and the narrow grid whose ranges contain a log delta less the infinity mass."""
         t = math.sqrt(-2.0 * min(rest, 0.0))
         number = max(math.ceil((t - _WIDE_FIRST) / _WIDE), 0)
@@ -103,10 +108,8 @@ class SharedGrids(Memo):
         end = _NARROW * (math.floor(t / _NARROW) + 1)
         start = max(last - _WIDE, 0.0) if number else _WIDE_START
         middle = last - _WIDE / 2 if number else _WIDE_CENTRE
-        return (
-            lambda: self._grid("wide", (start, middle, last)),
-            lambda: self._grid("narrow", (end - _NARROW, end - _NARROW / 2, end)),
-        )
+        wide = () if self._is_expensive else (lambda: self._grid("wide", (start, middle, last)),)
+        return (*wide, lambda: self._grid("narrow", (end - _NARROW, end - _NARROW / 2, end)))
 
     def _grid(self, name: str, places: tuple[float, float, float]) -> Composition:
         """The grid of one range of t, given by its start, centre and end, built at its first use."""
