@@ -67,7 +67,7 @@ def routes(account, delta=0.01):
         (GAUSSIAN + PURE, ON_GRID),
         (GAUSSIAN + RANGE, ON_GRID),
         (2 * RANGE, ON_GRID),
-        (2 * APPROXIMATE, ON_GRID),
+        (2 * APPROXIMATE, "composed loss, by enumeration"),
         (DRAWS + GaussianAccountant(sensitivity=1, noise_std=2, relation=ReplaceOne(n=50)), BY_CONTOUR),
         (GAUSSIAN + ZCDPAccountant(rho=0.1), None),
     ],

@@ -84,12 +84,11 @@ def test_two_draws_by_direct_integration():
         assert ProductPair(members=((pair, 2),)).log_delta(np.float64(epsilon)) == pytest.approx(direct, abs=1e-9)
 
 
-def test_where_the_contour_has_no_tight_bound_the_renyi_conversion_is_used():
+def test_where_the_contour_has_no_tight_bound_the_grid_answers():
     pair = GammaShapePair(shape=0.003, step=0.004, rising=False)
     assert summed_log_delta([(pair, 1)], pair.order_limit, 7.0) == np.inf
-    product = ProductPair(members=((pair, 1),))
-    assert product.log_delta(np.float64(7.0)) == log_delta_from_renyi(pair.renyi, pair.order_limit, 7.0)
-    assert product.log_delta(np.float64(7.0)) >= pair.log_delta(np.float64(7.0))
+    found, truth = ProductPair(members=((pair, 1),)).log_delta(np.float64(7.0)), pair.log_delta(np.float64(7.0))
+    assert truth <= found <= truth + 5e-3 < log_delta_from_renyi(pair.renyi, pair.order_limit, 7.0)
 
 
 def test_a_modulus_that_does_not_decrease_has_no_truncation_width():

@@ -16,6 +16,7 @@ Kind = Literal["exact", "upper bound"]
 View = Literal["rdp", "delta", "epsilon"]
 VIEWS: frozenset[View] = frozenset({"rdp", "delta", "epsilon"})
 _CONVERSION, _CALL = 80, 10.0  # orders evaluated by one conversion, and the least cost of evaluating one order
+COMPOSED = "composed loss"  # name of the privacy curve of a composition; a route adds how it was computed
 Directions = tuple[tuple[LossPair, ...], ...]
 
 

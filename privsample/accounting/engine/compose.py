@@ -13,7 +13,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
-from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
+from privsample.accounting.engine.bounds import COMPOSED, VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import BUDGET, TabulatedPair, within_budget
 from privsample.accounting.loss.failure import FailurePair
@@ -56,7 +56,7 @@ def compose(members: Members) -> PrivacyBounds:
         # The composed Rényi curve of an envelope may be tighter than its composed privacy curve (grid.md, section 7).
         curve_is_least=bool(groups) and not any(pair.is_envelope for pair in pairs),
         inverts_exactly=closed_form or not groups,
-        curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
+        curve_name=COMPOSED if numerical else "privacy curve",
     )
 
 
@@ -70,11 +70,6 @@ def _infinity_mass(members: Members) -> float:
     with np.errstate(divide="ignore"):  # log 0 for a mass of 1
         log_finite = sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members if bounds.infinity_mass)
     return min(0.0 - float(np.expm1(log_finite)) * (1.0 + 8 * _ULP), 1.0)  # rounded up
-
-
-def _name(*, closed_form: bool) -> str:
-    """Name of a composed privacy curve for `explain`."""
-    return f"composed loss, {'by contour integral' if closed_form else 'on a grid'}"
 
 
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
@@ -130,7 +125,7 @@ def _bounds_given_no_failure(bounds: PrivacyBounds) -> PrivacyBounds:
 
 
 def _products(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
-    """Product pairs, one group for each direction, and whether all have a contour integral or a closed form.
+    """Product pairs, one group for each direction, and whether all are exact by a contour integral or a closed form.
 
     Two members with several pairs each, even equal ones, may be worst for opposite neighbours, so their pairs must not
     be multiplied one by one. Each member is therefore first dominated by one pair in each direction (grid.md, section
@@ -148,7 +143,7 @@ def _products(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]
     products = [
         _product(_affordable([_pair_of_member(*entry, direction) for entry in members])) for direction in range(width)
     ]
-    return tuple((product.simplified,) for product in products), all(product.smooth for product in products)
+    return tuple((product.simplified,) for product in products), all(product.is_exact for product in products)
 
 
 def _product_of_each(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> tuple[LossPair, ...] | None:

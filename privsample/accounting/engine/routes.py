@@ -11,12 +11,21 @@ import numpy as np
 from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import epsilon_at, epsilon_from_renyi, epsilon_of_curve
 from privsample.accounting.engine import views
-from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
+from privsample.accounting.engine.bounds import COMPOSED, Kind, PrivacyBounds, RenyiBound
 from privsample.accounting.engine.tables import BUDGET, tabulated
 from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.loss.planner import Answer
 from privsample.accounting.loss.product import ProductPair
 
 _TRIED, _ORDERS = 60.0, 90.0  # approximate numbers of values evaluated by a search for epsilon, and for an order
+_BY_CONTOUR = "by contour integral"
+_BY_WAY = {
+    "enumeration": "by enumeration",
+    "contour integral": _BY_CONTOUR,
+    "grid": "on a grid",
+    "Rényi conversion": "by its Rényi curve",
+    "basic composition": "by adding up epsilons",
+}
 FROM_TABLE = ", of tabulated curves (the exact ones are too expensive)"
 
 
@@ -39,14 +48,13 @@ def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[
     listed = bool(bounds.curve_bounds) and not bounds.pairs
     found = [Route(name="pure guarantee", epsilon=pure, kind="upper bound" if listed else "exact")]
     if bounds.pairs and delta > bounds.infinity_mass:
-        epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
-        found.append(
-            Route(
-                name=_route_name(bounds.curve_name, from_table=bounds.from_table),
-                epsilon=epsilon,
-                kind=bounds.kind("epsilon"),
-            )
-        )
+        epsilon, answer = _least_epsilon(bounds.pairs, float(np.log(delta)))
+        name, kind = bounds.curve_name, bounds.kind("epsilon")
+        if name == COMPOSED:  # families, which give no answer of their own, are composed by contour integrals
+            name += ", " + (_BY_CONTOUR if answer is None else _BY_WAY[answer.way])
+        if answer is not None and not answer.is_exact:
+            kind = "upper bound"
+        found.append(Route(name=_route_name(name, from_table=bounds.from_table), epsilon=epsilon, kind=kind))
     if every or not bounds.pairs or not bounds.curve_is_least:
         further = _further_routes(bounds, delta)
         found += [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in further.items()]
@@ -101,10 +109,16 @@ def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
     return found
 
 
-def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
-    """The smallest epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
-    least = 0.0
+def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> tuple[float, Answer | None]:
+    """The smallest epsilon >= 0 at which the privacy curve of every pair is at most e^goal.
+
+    With the answer of the pair that decides, if that is a composition.
+    """
+    least, answer = 0.0, None
     for pair in pairs:  # usually the first pair determines epsilon, and one value of each other pair confirms it
         if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
-            least = max(pair.least_epsilon(goal), least)
-    return least
+            found = pair.answer(goal) if isinstance(pair, ProductPair) else None
+            epsilon = pair.least_epsilon(goal) if found is None else found.epsilon
+            if not epsilon < least:  # NaN is not lost
+                least, answer = epsilon, found
+    return least, answer

@@ -34,16 +34,26 @@ def summed_log_deltas(members: Members, order_limit: FloatArray, epsilon: FloatA
 
     A member that is not a `SmoothRows` is part of every row.
     """
+    return summed_log_delta_sides(members, order_limit, epsilon)[0]
+
+
+def summed_log_delta_sides(
+    members: Members, order_limit: FloatArray, epsilon: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Certified upper and lower sides of the log delta of each row, as `summed_log_deltas`.
+
+    The lower side is -inf where the error bounds exceed the value (contour.md, section 3).
+    """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         c = _saddle_point(members, order_limit, epsilon)
         height = _log_mgf(members, c[:, None].astype(np.complex128))[:, 0].real - c * epsilon
         guess = height - np.log(c) - np.log1p(c) - 3.0  # a poor guess loosens the result and cannot lower it
-        result = _invert(members, order_limit, epsilon, c, height, guess)
-        if (again := result < guess - 1.0).any():
+        upper, lower = _invert(members, order_limit, epsilon, c, height, guess)
+        if (again := upper < guess - 1.0).any():
             own, limit, e = _select_rows(members, again), order_limit[again], epsilon[again]
-            better = _invert(own, limit, e, c[again], height[again], result[again] - 1.0)
-            result[again] = np.minimum(result[again], better)
-    return np.where(np.isfinite(result), np.minimum(result, 0.0), np.inf)
+            better, closer = _invert(own, limit, e, c[again], height[again], upper[again] - 1.0)
+            upper[again], lower[again] = np.minimum(upper[again], better), np.maximum(lower[again], closer)
+    return np.where(np.isfinite(upper), np.minimum(upper, 0.0), np.inf), lower
 
 
 def _select_rows(members: Members, rows: NDArray[np.bool_]) -> Members:
@@ -55,24 +65,34 @@ def _select_rows(members: Members, rows: NDArray[np.bool_]) -> Members:
 
 def _invert(
     members: Members, order_limit: FloatArray, epsilon: FloatArray, c: FloatArray, height: FloatArray, guess: FloatArray
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Invert along Re t = c, with step and truncation width chosen for a log delta of about `guess`.
 
-    `height` is log M(c) - c epsilon.
+    `height` is log M(c) - c epsilon. Returns the upper and the lower sides of log delta.
     """
     peak = height - np.log(c) - np.log1p(c)
     width = _truncation_width(members, c, peak - guess)
-    step = np.minimum(2 * np.pi / _period(members, order_limit, epsilon, c, guess), width / 16)
-    result = np.full(len(c), np.inf)
+    ahead, chernoff = _chernoff_bounds(members, order_limit, epsilon, c)
+    step = np.minimum(2 * np.pi / _period(ahead, chernoff, c, guess), width / 16)
+    upper, lower = np.full(len(c), np.inf), np.full(len(c), -np.inf)
     left = np.isfinite(peak) & np.isfinite(width) & (step > 0) & (width / step < _MOST_POINTS)
     while left.any():  # usually one pass; more if the rows together exceed the memory limit
         points = np.where(left, width / np.where(left, step, 1.0), 0.0).astype(np.int64) + 2
         now = left & (np.cumsum(np.where(left, 1, 0)) * points.max() <= max(_MOST_AT_ONCE, points.max()))
-        result[now] = _trapezoidal_sum(
-            _select_rows(members, now), epsilon[now], c[now], height[now], peak[now], width[now], step[now], points[now]
+        alias = _log_aliasing(ahead[now], chernoff[now], c[now], 2 * np.pi / step[now])
+        upper[now], lower[now] = _trapezoidal_sum(
+            _select_rows(members, now),
+            epsilon[now],
+            c[now],
+            height[now],
+            peak[now],
+            width[now],
+            step[now],
+            points[now],
+            alias,
         )
         left &= ~now
-    return result
+    return upper, lower
 
 
 def _trapezoidal_sum(
@@ -84,8 +104,12 @@ def _trapezoidal_sum(
     width: FloatArray,
     step: FloatArray,
     points: NDArray[np.int64],
-) -> FloatArray:
-    """Trapezoidal sum of each row plus bounds on its truncation and rounding errors (contour.md, section 3)."""
+    log_aliasing: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Log of the trapezoidal sum of each row plus its errors, and of the sum less its errors (contour.md, section 3).
+
+    Truncation and rounding have either sign; the error of the rule, at most `log_aliasing`, is upwards.
+    """
     place = np.arange(points.max())
     kept = place < points[:, None]
     t = c[:, None] + 1j * (step[:, None] * np.where(kept, place, 0))
@@ -97,8 +121,9 @@ def _trapezoidal_sum(
     largest = 4 * (8 + np.abs(height) + np.abs(c * epsilon))
     exponents = largest[:, None] + np.abs(log_m.imag) + np.abs(t.imag * epsilon[:, None])
     lost = step / np.pi * (np.abs(terms) * (1e-15 * exponents + np.expm1(error))).sum(axis=1)
-    result: FloatArray = peak + np.log(total + beyond + lost)
-    return np.where(np.isfinite(result), result, np.inf)
+    upper = peak + np.log(total + beyond + lost)
+    lower = peak + np.log(np.maximum(total - beyond - lost - np.exp(log_aliasing - peak), 0.0))
+    return np.where(np.isfinite(upper), upper, np.inf), np.where(np.isnan(lower), -np.inf, lower)
 
 
 def _log_mgf(members: Members, t: ComplexArray) -> ComplexArray:
@@ -170,14 +195,28 @@ def _truncation_width(members: Members, c: FloatArray, depth: FloatArray) -> Flo
     return np.where(found, width, np.inf)
 
 
-def _period(
-    members: Members, order_limit: FloatArray, epsilon: FloatArray, c: FloatArray, log_delta: FloatArray
-) -> FloatArray:
-    """Period K for which e^{-cK} delta(e - K) and e^{cK} delta(e + K) are negligible (contour.md, section 4)."""
+def _chernoff_bounds(
+    members: Members, order_limit: FloatArray, epsilon: FloatArray, c: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Distances t - c > 0 of several t, and log M(t) - t epsilon, shapes (rows, 12): delta(x) <= M(t) e^{-tx}."""
     doubled = c[:, None] + c[:, None] * np.ldexp(1.0, -np.arange(12))
     further = np.minimum(doubled, ((c + order_limit - 1.0) / 2.0)[:, None])
-    # Chernoff's bound delta(x) <= M(t) e^{-tx} with t > c
-    bounds = _log_mgf(members, further + 0j).real - further * epsilon[:, None]
-    behind = np.fmin.reduce((_NEGLIGIBLE + bounds - log_delta[:, None]) / (further - c[:, None]), axis=1)
+    return further - c[:, None], _log_mgf(members, further + 0j).real - further * epsilon[:, None]
+
+
+def _period(ahead: FloatArray, chernoff: FloatArray, c: FloatArray, log_delta: FloatArray) -> FloatArray:
+    """Period K for which e^{-cK} delta(e - K) and e^{cK} delta(e + K) are negligible (contour.md, section 4)."""
+    behind = np.fmin.reduce((_NEGLIGIBLE + chernoff - log_delta[:, None]) / ahead, axis=1)
     longest: FloatArray = np.fmax((_NEGLIGIBLE - log_delta) / c, behind)
     return longest
+
+
+def _log_aliasing(ahead: FloatArray, chernoff: FloatArray, c: FloatArray, period: FloatArray) -> FloatArray:
+    """Logarithm of a bound on the error of the rule, the sum of e^{ckK} delta(e + kK) over k != 0, shape (rows,).
+
+    delta <= 1 bounds the terms with k < 0 and Chernoff's bound those with k > 0; both are geometric series.
+    """
+    below, above = c * period, ahead * period[:, None]
+    above_log = np.fmin.reduce(chernoff - above - np.log(-np.expm1(-above)), axis=1)
+    found: FloatArray = np.logaddexp(-below - np.log(-np.expm1(-below)), above_log) + 1e-9
+    return np.where(np.isnan(found), np.inf, found)

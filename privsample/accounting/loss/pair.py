@@ -442,6 +442,11 @@ class SmoothPair(LossPair):
 
     __slots__ = ()
 
+    @property
+    def suits_contours(self) -> bool:
+        """True if compositions usually have a tight contour integral, so that their curves count as exact."""
+        return True
+
     @abstractmethod
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Logarithm of the moment generating function, log E_P e^{tL}.

@@ -10,8 +10,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample._value import cached, frozen_value
-from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
-from privsample.accounting.loss.contour import summed_log_deltas
+from privsample.accounting.loss import planner
 from privsample.accounting.loss.enumeration import enumerate_product
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedRenyi, Claims
 from privsample.accounting.loss.gaussian import GaussianPair
@@ -23,18 +22,14 @@ _MOST_CHOICES = 64  # largest number of products of alternatives that are kept s
 _CONTOUR, _GRID = 3e3, 6e4  # costs of one contour integral and of one grid of few releases
 _DISCRETIZED = 1300  # values of an expensive member's curve that one grid needs
 _PER_MEMBER, _PER_RELEASE, _LARGEST_GRID = 1.2e4, 600.0, 1e6  # cost of a typical grid, and of the largest
-_FARTHEST = 1e9  # the largest epsilon around which a grid is built
-LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
 
 
 @frozen_value
 class ProductPair(LossPair):
     """Product of independent pairs, each with a multiplicity: the product of all P against the product of all Q.
 
-    The Rényi divergence is the sum. The privacy curve is computed by the first method that applies: enumeration, if all
-    members are discrete with few outcomes (relative error 1e-13); contour integral, if all members have a known moment
-    generating function (relative error 1e-10); convolution on a grid (error about 3e-7 in epsilon). Each is rounded up
-    by its error. If none gives a tight bound, the curve is bounded by the Rényi conversion at its best order.
+    The Rényi divergence is the sum. The privacy curve is the least upper bound that `planner` finds: by enumeration, a
+    contour integral, a grid, a Rényi conversion or basic composition.
     """
 
     members: tuple[tuple[LossPair, int], ...]
@@ -50,8 +45,13 @@ class ProductPair(LossPair):
         """True if every member's moment generating function is known, so that the contour integral applies."""
         return all(isinstance(pair, SmoothPair) for pair, _ in self.members)
 
+    @property
+    def is_exact(self) -> bool:
+        """True if the contour integral applies and usually has a tight bound."""
+        return self.smooth and all(pair.suits_contours for pair, _ in self.members if isinstance(pair, SmoothPair))
+
     @cached
-    def alternatives(self) -> tuple[LossPair, ...]:
+    def alternatives(self) -> "tuple[LossPair, ...]":
         """Products with one alternative for each release; this product alone if they are too many.
 
         For the same neighbours, repeated releases may be dominated by different alternatives, so all multisets of
@@ -109,8 +109,8 @@ class ProductPair(LossPair):
         """Cost of an enumeration, of a contour integral, or of a grid to which every member is discretized."""
         if len(each := self.alternatives) > 1:
             return sum(pair.curve_cost for pair in each)
-        if self._table is not None:
-            return self._table.curve_cost
+        if self.table is not None:
+            return self.table.curve_cost
         if self.smooth:
             return _CONTOUR
         width = 1.0 + sqrt(sum(times for _, times in self.members)) / 3  # the number of grid points grows like this
@@ -119,7 +119,7 @@ class ProductPair(LossPair):
     @property
     def is_on_grid(self) -> bool:
         """True if the privacy curve is computed on grids, of which one serves many epsilons."""
-        return len(self.alternatives) == 1 and self._table is None and not self.smooth
+        return len(self.alternatives) == 1 and self.table is None and not self.smooth
 
     @property
     def grid_cost(self) -> float:
@@ -157,28 +157,22 @@ class ProductPair(LossPair):
             rows = (e.ravel() < 0) == negative
             if rows.any():
                 pair = self.reverse() if negative else self
-                above[rows] = pair._above_zero(np.abs(e.ravel()[rows]))
+                above[rows] = planner.log_deltas(pair, np.abs(e.ravel()[rows]))
         result = above.reshape(e.shape)
         return np.where(e < 0, delta_below_zero(e, result), result) if (e < 0).any() else result
 
     def least_epsilon(self, log_delta: float) -> float:
-        """Smallest epsilon at a log delta, by a search on the contour integral or from one grid that is tight there.
+        """Smallest epsilon at a log delta, by the way that gives the least (planner.py)."""
+        return self.answer(log_delta).epsilon
 
-        If the grid's truncated mass exceeds delta, the Rényi conversion at the best order is used.
-        """
+    def answer(self, log_delta: float) -> planner.Answer:
+        """Smallest epsilon at a log delta, with the way that gave it."""
         if self.max_divergence == 0.0:
-            return 0.0
+            return planner.Answer(0.0, "enumeration", gap=0.0)
         if len(each := self.alternatives) > 1:
-            return max(pair.least_epsilon(log_delta) for pair in each)
-        if self._table is not None:
-            return min(self._table.least_epsilon(log_delta), self.max_divergence)
-        if self.smooth:
-            guide = self._contour_guide if log_delta > LEAST_CONTOUR_LOG_DELTA else self.approx_log_delta
-            return least_epsilon(self.log_delta, guide, log_delta)
-        found = self.grids.epsilon(log_delta)
-        if np.isinf(found):
-            found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
-        return min(found, self.max_divergence)
+            products = [pair for pair in each if isinstance(pair, ProductPair)]
+            return max([pair.answer(log_delta) for pair in products], key=lambda answer: answer.epsilon)
+        return planner.least_epsilon(self, log_delta)
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:
         """Every choice of a case of each member."""
@@ -207,40 +201,14 @@ class ProductPair(LossPair):
         return ProductPair(members=tuple((pair.reverse(), times) for pair, times in self.members))
 
     @cached
-    def _table(self) -> DiscretePair | None:
+    def table(self) -> DiscretePair | None:
         """The enumerated product if it is small enough, otherwise None."""
         return enumerate_product(self.members)
 
-    def _above_zero(self, epsilon: FloatArray) -> FloatArray:
-        """Log delta at each epsilon >= 0, shape (epsilons,)."""
-        if self._table is not None:
-            return np.where(epsilon >= self.max_divergence, -np.inf, self._table.log_delta(epsilon))
-        sharp = self._by_contour(epsilon) if self.smooth else self._on_grid(epsilon)
-        unsure = ~np.isneginf(sharp) & ~(sharp > LEAST_CONTOUR_LOG_DELTA) | np.isposinf(sharp)
-        if unsure.any():
-            renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
-            sharp[unsure] = np.fmin(sharp[unsure], renyi)
-        return np.where(epsilon >= self.max_divergence, -np.inf, np.minimum(sharp, 0.0))
-
-    def _contour_guide(self, epsilon: FloatArray) -> FloatArray:
-        """Log delta at epsilon >= 0 without Rényi conversions, for a search for a value above the contour's limit."""
-        sharp = np.minimum(self._by_contour(epsilon), 0.0)
-        return sharp if (sharp < 0.0).all() and (epsilon < self.max_divergence).all() else self._above_zero(epsilon)
-
-    def _by_contour(self, epsilon: FloatArray) -> FloatArray:
-        """Log delta at each epsilon >= 0 by contour integrals."""
-        return summed_log_deltas(self._smooth, np.full(len(epsilon), self.order_limit), epsilon)
-
     @cached
-    def _smooth(self) -> list[tuple[SmoothPair | SmoothRows, int]]:
+    def rows(self) -> list[tuple[SmoothPair | SmoothRows, int]]:
         """The smooth members in the form that evaluates several epsilons at once."""
         return [(pair.rows, times) for pair, times in self.members if isinstance(pair, SmoothPair)]
-
-    def _on_grid(self, epsilon: FloatArray) -> FloatArray:
-        """Log delta at each epsilon >= 0 on grids."""
-        result, below = np.full(len(epsilon), -np.inf), epsilon < self.max_divergence
-        result[below] = self.grids.log_deltas(np.minimum(epsilon[below], _FARTHEST))
-        return result
 
     @cached
     def grids(self) -> SharedGrids:

@@ -16,7 +16,8 @@ from privsample.accounting.curves.conversion import least_epsilon, safe_side
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.exact import CertifiedCase, CertifiedPair, Claims, exact
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, SmoothRows, worst_renyi
-from privsample.accounting.loss.product import LEAST_CONTOUR_LOG_DELTA, ProductPair
+from privsample.accounting.loss.planner import LEAST_CONTOUR_LOG_DELTA
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows, beta_log_delta
 from privsample.accounting.posterior.branch_and_bound import Rows, maximize_over_sums
 from privsample.errors import NotCertified

@@ -17,6 +17,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.exact import CertifiedPair, exact, reversed_pair
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence
+from privsample.accounting.subsampling.gaussian_cells import discretize_sampled_gaussian
 
 _DROP = 50.0  # truncation and step of a quadrature each have a relative error of e^-50
 _REACH = np.sqrt(2 * _DROP)  # standard deviations at which a normal density has fallen by that factor
@@ -57,6 +58,11 @@ class PoissonGaussianPair(SmoothPair):
         return np.inf if self.removed else float(-np.log1p(-self.rate))
 
     @property
+    def suits_contours(self) -> bool:
+        """False: the moments of few steps of a small sample are dominated by losses far above those that matter."""
+        return False
+
+    @property
     def gaussian_part(self) -> tuple[float, float]:
         """The shift without sampling: both directions are dominated by the Gaussian pair (gaussian_dp.md, step 4)."""
         return self.mu, 0.0
@@ -79,6 +85,11 @@ class PoissonGaussianPair(SmoothPair):
         # log_factor <= 0 is rounded up; base_epsilon has rounded the argument down
         result = log_factor * (1 - 4 * _ULP) + GaussianPair(mu=self.mu).log_delta(np.where(inside, base, 0.0))
         return np.where(inside, result, np.where(np.isneginf(base), below, -np.inf))
+
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """Masses of cells by quadrature, which keep their digits at every rate; the infinity mass by the curve."""
+        masses = discretize_sampled_gaussian(nodes, self.mu, self.rate, removed=self.removed)
+        return masses, float(self.log_delta(nodes[-1:])[0])
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The log moment, by quadrature of positive terms, divided by the order minus 1."""

@@ -1,0 +1,168 @@
+"""How the privacy curve of a composition is computed: the ways, when each applies, and which answer is taken.
+
+Every way gives an upper bound, so the least answer of all ways that were tried is taken. The ways, in their order:
+
+1. Enumeration of all outcomes, if all members are discrete with few outcomes. Relative error 1e-13. Nothing else is
+   tried.
+2. The contour integral (contour.py), if the moment generating function of every member is known. It has a certified
+   lower side too; if the two sides are closer than `_SHARP`, the answer is final.
+3. A grid (grid.py), for any members. About 3e-7 above the exact epsilon, except for losses of very different sizes.
+4. The conversion of the Rényi curve at its best order, if no answer before it is sharp.
+5. Basic composition: epsilons of the members at equal shares of delta add up.
+
+A search for epsilon along the contour begins at the answer of the grid, which is an upper bound and nearly the result.
+If the contour has no tight bound there, its search is over after one value.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import weighted_sum_up
+from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.loss.contour import summed_log_delta_sides
+
+if TYPE_CHECKING:
+    from privsample.accounting.loss.product import ProductPair
+
+Way = Literal["enumeration", "contour integral", "grid", "Rényi conversion", "basic composition"]
+
+LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
+_SHARP = 1e-7  # largest distance between the two sides of a log delta that ends the search for a tighter way
+_EXACT = 1e-9  # largest distance between the two sides of a log delta that is called exact
+_NEAR, _FAR = 1e-6, 0.05  # relative distances of the contour's epsilon from that of a grid, and from the others
+_FARTHEST = 1e9  # the largest epsilon around which a grid is built
+_FEW = 64  # members up to which basic composition is tried
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An upper bound on the least epsilon (nats) of a composition at some delta, and the way that gave it.
+
+    `gap` is the distance of log delta at this epsilon from its certified lower side; +inf if no lower side is known.
+    """
+
+    epsilon: float
+    way: Way
+    gap: float = np.inf
+
+    @property
+    def is_exact(self) -> bool:
+        """True if a certified lower side proves that no smaller epsilon is possible, up to rounding."""
+        return self.gap <= _EXACT
+
+
+def least_epsilon(product: "ProductPair", log_delta: float) -> Answer:
+    """The least epsilon at a log delta that any way gives, at most the max divergence."""
+    if product.table is not None:
+        return _least([Answer(product.table.least_epsilon(log_delta), "enumeration", gap=0.0)], product)
+    if product.smooth and any(pair.is_expensive for pair, _ in product.members):
+        tried = _simple_answers(product, log_delta)
+        tried.append(_along_the_contour(product, log_delta, tried))
+        if tried[-1].gap > _SHARP:
+            tried.append(_by_grid(product, log_delta))
+        return _least(tried, product)
+    tried = [_by_grid(product, log_delta)]
+    if np.isinf(tried[-1].epsilon):
+        tried += _simple_answers(product, log_delta)
+    if product.smooth:
+        tried.append(_along_the_contour(product, log_delta, tried))
+        if tried[-1].gap > _SHARP and len(tried) == 2:
+            tried += _simple_answers(product, log_delta)
+    return _least(tried, product)
+
+
+def log_deltas(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
+    """The least log delta that any way gives at each epsilon >= 0, shape (epsilons,)."""
+    if product.table is not None:
+        found = product.table.log_delta(epsilon)
+    else:
+        found, sharp = np.full(len(epsilon), np.inf), np.zeros(len(epsilon), dtype=np.bool_)
+        if product.smooth:
+            found, lower = _contour_sides(product, epsilon)
+            sharp = np.isneginf(found) | (found - lower <= _SHARP) & (found > LEAST_CONTOUR_LOG_DELTA)
+        if not sharp.all():
+            found[~sharp] = np.fmin(found[~sharp], _on_grid(product, epsilon[~sharp]))
+            if not product.smooth:
+                sharp = np.isneginf(found) | (found > LEAST_CONTOUR_LOG_DELTA) & (found < np.inf)
+            by_order = [log_delta_from_renyi(product.renyi, product.order_limit, float(e)) for e in epsilon[~sharp]]
+            found[~sharp] = np.fmin(found[~sharp], by_order)
+    return np.where(epsilon >= product.max_divergence, -np.inf, np.minimum(found, 0.0))
+
+
+def _simple_answers(product: "ProductPair", log_delta: float) -> list[Answer]:
+    """The answers of the ways that always apply."""
+    by_order = epsilon_from_renyi(product.renyi, product.order_limit, log_delta)
+    return [
+        Answer(by_order, "Rényi conversion"),
+        Answer(_by_basic_composition(product, log_delta), "basic composition"),
+    ]
+
+
+def _least(tried: Sequence[Answer], product: "ProductPair") -> Answer:
+    """The least answer, at most the max divergence; of equal ones that with the closest lower side."""
+    least = min(tried, key=lambda answer: (answer.epsilon, answer.gap))
+    return replace(least, epsilon=min(least.epsilon, product.max_divergence))
+
+
+def _contour_sides(product: "ProductPair", epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Upper and lower sides of log delta along the contour at each epsilon >= 0."""
+    return summed_log_delta_sides(product.rows, np.full(len(epsilon), product.order_limit), epsilon)
+
+
+def _by_grid(product: "ProductPair", log_delta: float) -> Answer:
+    """The epsilon of a grid that is tight there."""
+    return Answer(product.grids.epsilon(log_delta), "grid")
+
+
+def _along_the_contour(product: "ProductPair", log_delta: float, tried: Sequence[Answer]) -> Answer:
+    """The least epsilon of the contour integral below those tried; +inf if it has no tight bound at the least."""
+    start = _least(tried, product).epsilon
+
+    def excess(epsilon: float) -> float:
+        if epsilon >= product.max_divergence:
+            return -np.inf
+        return float(_contour_sides(product, np.array([epsilon]))[0][0]) - log_delta
+
+    if not np.isfinite(start) or excess(start) > 0.0:
+        return Answer(np.inf, "contour integral")
+    near = _NEAR if tried[0].way == "grid" else _FAR
+    found = safe_side(lambda epsilon: excess(epsilon) <= 0.0, _root_below(excess, start, near), upward=True)
+    gap = np.inf
+    if log_delta > LEAST_CONTOUR_LOG_DELTA:
+        gap = log_delta - float(_contour_sides(product, np.array([found]))[1][0]) if found > 0.0 else 0.0
+    return Answer(found, "contour integral", gap=gap)
+
+
+def _root_below(excess: Callable[[float], float], start: float, near: float) -> float:
+    """The zero of a decreasing function below `start`, where it is not positive, at a relative distance of `near`."""
+    from scipy.optimize import brentq
+
+    def clipped(epsilon: float) -> float:
+        return float(np.clip(excess(epsilon), -1e4, 1e4))
+
+    low, high = start * (1.0 - near), start
+    while near < 1.0 and excess(low) <= 0.0:
+        near *= 8.0
+        low, high = max(start * (1.0 - near), 0.0), low
+    if low == 0.0 and excess(0.0) <= 0.0:
+        return 0.0
+    return float(brentq(clipped, low, high, xtol=1e-300, rtol=1e-13, maxiter=500))
+
+
+def _on_grid(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
+    """Log delta at each epsilon >= 0 on grids."""
+    result, below = np.full(len(epsilon), -np.inf), epsilon < product.max_divergence
+    result[below] = product.grids.log_deltas(np.minimum(epsilon[below], _FARTHEST))
+    return result
+
+
+def _by_basic_composition(product: "ProductPair", log_delta: float) -> float:
+    """Epsilons of single releases at equal shares of delta, added up (Dwork et al. 2006); +inf for many members."""
+    if len(product.members) > _FEW:
+        return np.inf
+    share = log_delta - float(np.log(sum(times for _, times in product.members))) - 1e-12
+    return weighted_sum_up((pair.least_epsilon(share), times) for pair, times in product.members)

@@ -1,0 +1,101 @@
+"""Which way answers for a composition, and its answers against values of other methods."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from privsample import AddRemove, GaussianAccountant, PoissonSampling, SubsampledAccountant
+from privsample.accounting.loss import planner
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import binary_pair
+from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.gamma import GammaShapePair
+from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
+
+
+def steps(rate, noise_std, times, *, removed=True):
+    return ProductPair(members=((PoissonGaussianPair(mu=1 / noise_std, rate=rate, removed=removed), times),))
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise_std", "times", "delta", "truth", "slack"),
+    [  # epsilons by two other methods: MATH-3, section 27; the slack is relative
+        (0.01, 1, 2, 1e-6, 0.425464387523424, 1e-6),
+        (0.001, 1, 2, 1e-10, 0.214448886418865, 2e-5),
+        (0.02, 0.9, 2, 1e-6, 1.1645071502039, 1e-6),
+        (1e-5, 1, 2, 1e-9, 0.000528688705140805, 5e-3),
+        (1e-4, 0.8, 2, 1e-9, 0.0349593104088, 2e-4),
+        (0.01, 1, 5, 1e-6, 0.5158244, 2e-6),
+        (1e-5, 1, 10_000, 1e-9, 0.0062266, 1e-3),
+        (1e-4, 0.8, 100, 1e-9, 0.093481, 4e-4),
+        (0.001, 0.5, 60, 1e-5, 1.8724213, 1e-6),
+    ],
+)
+def test_few_steps_of_small_samples(rate, noise_std, times, delta, truth, slack):
+    found = planner.least_epsilon(steps(rate, noise_std, times), float(np.log(delta)))
+    assert truth * (1 - 1e-7) <= found.epsilon <= truth * (1 + slack)
+
+
+@pytest.mark.parametrize(
+    ("members", "log_delta", "way", "is_exact"),
+    [
+        (((binary_pair(0.3), 5),), -8.0, "enumeration", True),
+        (((PoissonGaussianPair(mu=1.0, rate=0.01, removed=True), 60),), -14.0, "contour integral", True),
+        (((PoissonGaussianPair(mu=1.0, rate=0.01, removed=True), 2),), -14.0, "grid", False),
+        (((PoissonGaussianPair(mu=1.0, rate=0.001, removed=False), 2),), -23.0, "Rényi conversion", False),
+        (((BetaPair(a=6.0, b=111.0, step=0.4), 3), (GaussianPair(mu=0.2), 1)), -14.0, "contour integral", True),
+        (((GammaShapePair(shape=0.003, step=0.004, rising=False), 2),), -6.0, "grid", False),
+        (((LaplacePair(shift=0.3), 3),), -8.0, "grid", False),
+    ],
+    ids=range(7),
+)
+def test_the_way_of_each_answer(members, log_delta, way, is_exact):
+    product = ProductPair(members=members)
+    found = product.answer(log_delta)
+    assert (found.way, found.is_exact) == (way, is_exact)
+    assert found.epsilon == product.least_epsilon(log_delta)
+    assert product.log_delta(np.float64(found.epsilon)) <= log_delta + (1e-9 if is_exact else 0.02)
+
+
+def test_two_steps_cost_less_than_sixty_and_no_more_than_two_alone():
+    step = SubsampledAccountant(
+        base=GaussianAccountant(sensitivity=1, noise_std=1, relation=AddRemove()), scheme=PoissonSampling(rate=0.001)
+    )
+    epsilons = [(times * step).epsilon(1e-10) for times in (1, 2, 3)]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[1] <= 2 * step.epsilon(1e-10 / 2)
+    assert (2 * step).delta(0.2) <= 2 * step.delta(0.1)
+    routes = {route.name: route for route in (2 * step).explain(1e-6)}
+    assert routes["composed loss, on a grid"].kind == "upper bound"
+
+
+def test_sides_of_the_contour_enclose_the_closed_form():
+    from privsample.accounting.loss.contour import summed_log_delta_sides
+
+    together = GaussianPair(mu=0.3 * 10)
+    epsilon = together.mu * np.array([0.0, 1.0, 6.0, 30.0]) + together.mu**2 / 2
+    upper, lower = summed_log_delta_sides([(GaussianPair(mu=0.3), 100)], np.full(4, np.inf), epsilon)
+    truth = [_gaussian_log_delta(together.mu, float(e)) for e in epsilon]
+    assert (lower <= truth).all()
+    assert (truth <= upper).all()
+    assert (upper - lower <= 3e-11).all()
+
+
+def _gaussian_log_delta(mu, epsilon):
+    with mpmath.workdps(50):
+        z = mpmath.mpf(epsilon) / mu - mpmath.mpf(mu) / 2
+        tail = lambda x: mpmath.erfc(x / mpmath.sqrt(2)) / 2  # noqa: E731
+        return float(mpmath.log(tail(z) - mpmath.exp(epsilon) * tail(z + mu)))
+
+
+def test_a_composition_that_no_way_bounds_is_infinite(monkeypatch):
+    product = steps(0.01, 1, 2)
+    monkeypatch.setattr(planner, "_by_grid", lambda *_: planner.Answer(np.inf, "grid"))
+    monkeypatch.setattr(planner, "epsilon_from_renyi", lambda *_: np.inf)
+    answer = planner.least_epsilon(product, -14.0)
+    assert answer.way == "basic composition"
+    assert 0.425464 < answer.epsilon <= 2 * steps(0.01, 1, 1).members[0][0].least_epsilon(-14.0 - np.log(2)) + 1e-9
+    monkeypatch.setattr(planner, "_FEW", 0)
+    assert planner.least_epsilon(product, -14.0).epsilon == np.inf
