@@ -21,7 +21,7 @@ def steps(rate, noise_std, times, *, removed=True):
 
 @pytest.mark.parametrize(
     ("rate", "noise_std", "times", "delta", "truth", "slack"),
-    [  # epsilons by two other methods: MATH-3, section 27; the slack is relative
+    [  # epsilons by two other methods: quadrature over pairs of losses, and chords; the slack is relative
         (0.01, 1, 2, 1e-6, 0.425464387523424, 1e-6),
         (0.001, 1, 2, 1e-10, 0.214448886418865, 2e-5),
         (0.02, 0.9, 2, 1e-6, 1.1645071502039, 1e-6),
@@ -31,6 +31,9 @@ def steps(rate, noise_std, times, *, removed=True):
         (1e-5, 1, 10_000, 1e-9, 0.0062266, 1e-3),
         (1e-4, 0.8, 100, 1e-9, 0.093481, 4e-4),
         (0.001, 0.5, 60, 1e-5, 1.8724213, 1e-6),
+        # Grids of a million nodes; rounding errors are a few percent of delta.
+        pytest.param(1e-6, 0.5, 10**6, 1e-8, 0.29626, 0.012, marks=pytest.mark.long),
+        pytest.param(1e-7, 0.4, 1000, 1e-9, 0.052972, 0.034, marks=pytest.mark.long),
     ],
 )
 def test_few_steps_of_small_samples(rate, noise_std, times, delta, truth, slack):
@@ -93,6 +96,7 @@ def _gaussian_log_delta(mu, epsilon):
 def test_a_composition_that_no_way_bounds_is_infinite(monkeypatch):
     product = steps(0.01, 1, 2)
     monkeypatch.setattr(planner, "_by_grid", lambda *_: planner.Answer(np.inf, "grid"))
+    monkeypatch.setattr(planner, "_by_own_grid", lambda *_: planner.Answer(np.inf, "grid"))
     monkeypatch.setattr(planner, "epsilon_from_renyi", lambda *_: np.inf)
     answer = planner.least_epsilon(product, -14.0)
     assert answer.way == "basic composition"

@@ -517,9 +517,8 @@ def test_a_broken_accountant_violates_its_requirement(case):
 
 
 def test_a_sum_on_a_grid_is_accepted():
-    """Its epsilon and its delta come from two grids and differ within the error of a grid."""
+    """Its epsilon and its delta may come from two grids, which differ within the error of a grid."""
     account = ps.PureAccountant(stated_epsilon=1.0) + 2 * ps.GaussianAccountant(sensitivity=1.0, noise_std=0.5)
-    assert account.log_delta(account.epsilon(1e-9)) > np.log(1e-9) + 1e-8
     assert all(checked.applied for checked in check_accountant(account) if checked.requirement != "one-pair-two-curves")
 
 

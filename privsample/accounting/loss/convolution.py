@@ -32,15 +32,26 @@ def convolve(members: Sequence[GridMasses], size: int, first: int) -> tuple[Floa
 
     noise = 8 * _EPS * np.log2(size)  # eta of section 5: error of one transform with inputs of absolute sum 1
     check_memory(size, lower="how many draws or releases are put together")
-    log_total = np.zeros(size // 2 + 1, dtype=np.complex128)
-    log_noisy = np.zeros(size // 2 + 1)
+    log_total, log_noisy, start = np.zeros(size // 2 + 1, dtype=np.complex128), np.zeros(size // 2 + 1), first
     for member in members:
-        folded = np.bincount(member.indices % size, member.masses, size)
-        transform = rfft(folded)
-        log_total += member.times * np.log(np.where(transform == 0.0, 1e-300, transform))  # avoids log of 0
-        log_noisy += member.times * np.log(np.abs(transform) + noise)
-    count = sum(member.times for member in members)
-    total = np.exp(log_total)
+        # Indices count from the heaviest node, whose transform is its mass, without an error.
+        heaviest = int(np.argmax(member.masses))
+        others = np.where(np.arange(len(member.masses)) == heaviest, 0.0, member.masses)
+        indices, rest = member.indices - member.indices[heaviest], float(others.sum())
+        start -= member.times * int(member.indices[heaviest])
+        log = _log1p(rfft(np.bincount(indices % size, others, size)) - rest)
+        log_total += member.times * log
+        log_noisy += member.times * np.log(np.exp(log.real) + (noise + 64 * _EPS) * rest)
     height = np.exp(log_total.real)
-    lost = 2.0 / size * float((np.exp(log_noisy) - height).sum() + (noise + 4 * _EPS * count) * height.sum())
-    return np.maximum(np.roll(irfft(total, size), -first % size), 0.0), lost
+    rounding = (noise + 4 * _EPS * (2 + np.abs(log_total.real) + np.abs(log_total.imag))) * height
+    lost = 2.0 / size * float((np.exp(log_noisy) - height).sum() + rounding.sum())
+    return np.maximum(np.roll(irfft(np.exp(log_total), size), -start % size), 0.0), lost
+
+
+def _log1p(w: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """log(1 + w), accurate relative to w where |w| is small; about -690 at w = -1."""
+    one = 1.0 + w
+    small, result = np.abs(w) <= 0.5, np.log(np.where(one == 0.0, 1e-300, one))
+    near = w[small]
+    result.real[small] = 0.5 * np.log1p(2 * near.real + near.real**2 + near.imag**2)
+    return result

@@ -7,6 +7,7 @@ Every way gives an upper bound, so the least answer of all ways that were tried 
 2. The contour integral (contour.py), if the moment generating function of every member is known. It has a certified
    lower side too; if the two sides are closer than `_SHARP`, the answer is final.
 3. A grid (grid.py), for any members. About 3e-7 above the exact epsilon, except for losses of very different sizes.
+   Shared grids answer many questions; where a contour should have answered and is not sharp, one more grid is made.
 4. The conversion of the Rényi curve at its best order, if no answer before it is sharp.
 5. Basic composition: epsilons of the members at equal shares of delta add up.
 
@@ -23,6 +24,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_delta_sides
 
 if TYPE_CHECKING:
@@ -70,8 +72,8 @@ def least_epsilon(product: "ProductPair", log_delta: float) -> Answer:
         tried += _simple_answers(product, log_delta)
     if product.smooth:
         tried.append(_along_the_contour(product, log_delta, tried))
-        if tried[-1].gap > _SHARP and len(tried) == 2:
-            tried += _simple_answers(product, log_delta)
+        if tried[-1].gap > _SHARP:
+            tried += [_by_own_grid(product, log_delta), *_simple_answers(product, log_delta)]
     return _least(tried, product)
 
 
@@ -114,8 +116,13 @@ def _contour_sides(product: "ProductPair", epsilon: FloatArray) -> tuple[FloatAr
 
 
 def _by_grid(product: "ProductPair", log_delta: float) -> Answer:
-    """The epsilon of a grid that is tight there."""
+    """The epsilon of a grid that is shared by many questions."""
     return Answer(product.grids.epsilon(log_delta), "grid")
+
+
+def _by_own_grid(product: "ProductPair", log_delta: float) -> Answer:
+    """The epsilon of a grid for this question."""
+    return Answer(grid.compose_at_log_delta(product.members, log_delta).epsilon(log_delta), "grid")
 
 
 def _along_the_contour(product: "ProductPair", log_delta: float, tried: Sequence[Answer]) -> Answer:
@@ -154,9 +161,16 @@ def _root_below(excess: Callable[[float], float], start: float, near: float) -> 
 
 
 def _on_grid(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
-    """Log delta at each epsilon >= 0 on grids."""
-    result, below = np.full(len(epsilon), -np.inf), epsilon < product.max_divergence
-    result[below] = product.grids.log_deltas(np.minimum(epsilon[below], _FARTHEST))
+    """Log delta at each epsilon >= 0 on grids that are shared, or are made for these epsilons if the contour fails."""
+    result, epsilon = np.full(len(epsilon), -np.inf), np.minimum(epsilon, _FARTHEST)
+    below = epsilon < product.max_divergence
+    result[below] = product.grids.log_deltas(epsilon[below])
+    while product.smooth and below.any():
+        centre = float(epsilon[below].min())
+        made = grid.compose_at_epsilon(product.members, centre)
+        near = below & (epsilon <= centre + made.valid_radius)
+        result[near] = np.fmin(result[near], [made.log_delta(float(x)) for x in epsilon[near]])
+        below &= ~near
     return result
 
 
