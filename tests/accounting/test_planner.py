@@ -97,7 +97,7 @@ def test_a_composition_that_no_way_bounds_is_infinite(monkeypatch):
     product = steps(0.01, 1, 2)
     monkeypatch.setattr(planner, "_by_grid", lambda *_: planner.Answer(np.inf, "grid"))
     monkeypatch.setattr(planner, "_by_own_grid", lambda *_: planner.Answer(np.inf, "grid"))
-    monkeypatch.setattr(planner, "epsilon_from_renyi", lambda *_: np.inf)
+    monkeypatch.setattr(planner, "_by_conversion", lambda *_: planner.Answer(np.inf, "Rényi conversion"))
     answer = planner.least_epsilon(product, -14.0)
     assert answer.way == "basic composition"
     assert 0.425464 < answer.epsilon <= 2 * steps(0.01, 1, 1).members[0][0].least_epsilon(-14.0 - np.log(2)) + 1e-9

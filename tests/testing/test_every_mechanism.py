@@ -5,7 +5,7 @@ from functools import wraps
 import numpy as np
 import pytest
 
-from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.loss import planner
 from privsample.accounting.posterior.family import BetaEnvelope
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
@@ -92,8 +92,8 @@ def computed_once():
         (CurvePair, "renyi"),
         (NeighbouringFamily, "renyi"),
         (LaplaceSumPair, "_below_shift"),
-        (ProductPair, "least_epsilon"),
-        (ProductPair, "_on_grid"),
+        (planner, "least_epsilon"),
+        (planner, "_on_grid"),
         (bernoulli, "renyi_bound"),
         (bernoulli, "farthest_renyi"),
     )
