@@ -70,6 +70,7 @@ from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.finite_repetitions import BetaBinomial as BetaBinomial
 from privsample.distributions.finite_repetitions import TabulatedRepetitions as TabulatedRepetitions
 from privsample.distributions.finite_repetitions import TruncatedRepetitions as TruncatedRepetitions
+from privsample.distributions.fixed_repetitions import FixedRepetitions as FixedRepetitions
 from privsample.distributions.likelihoods.base import RegressionLikelihood as RegressionLikelihood
 from privsample.distributions.likelihoods.logistic import LogisticLikelihood as LogisticLikelihood
 from privsample.distributions.likelihoods.normal import HuberLikelihood as HuberLikelihood

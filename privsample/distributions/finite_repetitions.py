@@ -410,6 +410,11 @@ class TruncatedRepetitions(_FiniteSupport):
                 "raise it"
             )
 
+    @property
+    def fixed_number(self) -> int | None:
+        """The fixed number of the distribution before truncation, if it has one."""
+        return self.distribution.fixed_number
+
     @cached
     def log_kept(self) -> float:
         """The log probability of at most `maximum` repetitions under the distribution before truncation."""

@@ -24,7 +24,8 @@ _BLOCK = 1 << 17
 FIXED_NUMBER = (
     "{} must be a distribution of the number of repetitions, got {}: a fixed number is refused, since the best of k "
     "can cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
-    "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
+    "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less, and FixedRepetitions(number=k) states that the "
+    "cost of all k is wanted"
 )
 _NO_DISTRIBUTION = (
     "{} must be a distribution of the number of repetitions, got a {}: pass TabulatedRepetitions(probabilities=...), "
@@ -152,6 +153,11 @@ class RepetitionDistribution(Memo, ABC):
     def _exact_count(self) -> ExactCount:
         """The distribution as one that is drawn exactly, where `_exact_terms` is known."""
         return ExactCount(self._exact_terms, self.maximum)
+
+    @property
+    def fixed_number(self) -> int | None:
+        """The number of repetitions if it is not random; otherwise None."""
+        return None
 
     @property
     def log_zero_probability(self) -> float:

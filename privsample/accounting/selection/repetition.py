@@ -1,7 +1,7 @@
 """Account of the best of a random number of runs: the minimum of all known upper bounds, each listed by name."""
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,8 @@ class SelectionAccountant(ChosenAccountant):
     base : Accountant
         The account of one run, under AddRemove or ReplaceOne.
     repetitions : RepetitionDistribution
-        Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public; a fixed
-        number of runs is refused.
+        Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public. With
+        `FixedRepetitions` the account is that of the composition of all runs.
     assumptions : frozenset of Assumption, default {TIMING}
         Assumptions of the guarantee. Those of the base are added. {FIXED_WORK} if the largest possible number of runs
         is always made, of which the first K count (docs/notes/constant_time.md).
@@ -65,8 +65,8 @@ class SelectionAccountant(ChosenAccountant):
 
     Notes
     -----
-    Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22; docs/notes/selection.md, sections 2 to 4,
-    for the sharper bounds.
+    Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22, Proposition 17 for a fixed number of runs;
+    docs/notes/selection.md, sections 2 to 4, for the sharper bounds.
 
     Kind: upper bound.
 
@@ -98,6 +98,9 @@ class SelectionAccountant(ChosenAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """The minimum of all known bounds."""
+        if self.repetitions.fixed_number is not None:
+            # selection.md, section 6: the selected output is a function of the outputs of all runs
+            return replace((self.repetitions.fixed_number * self.base).bounds, exact=frozenset())
         pure, infinity_mass = self._largest_loss, self._infinity_mass
         curves = [
             CurveBound(name="pointwise bound", log_delta=self._pointwise),

@@ -72,7 +72,8 @@ class RepeatedSelection(Wrapper):
     base : Mechanism
         The inner mechanism, whose data `release` takes.
     repetitions : RepetitionDistribution
-        Distribution of the number K of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`.
+        Distribution of the number K of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`. With
+        `FixedRepetitions` the account is that of all runs together.
     score : str or function of Release, optional
         What is maximized: the name of a draw that is one number, or a function of the base's Release that is public,
         fixed beforehand, and does not read the data. None uses the only draw. A mechanism with a function cannot be
@@ -92,7 +93,8 @@ class RepeatedSelection(Wrapper):
 
     Notes
     -----
-    Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2; docs/notes/constant_time.md. Kind: upper bound.
+    Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2 and Proposition 17; docs/notes/constant_time.md. Kind:
+    upper bound.
 
     Examples
     --------
