@@ -66,6 +66,7 @@ NAMES = {
     "papernot-6": "selection_use:FIGURE_6",
     "papernot-7": "selection_use:FIGURE_7",
     "papernot-8": "selection:FIGURE_8",
+    "papernot-tight": "selection_tight:EXPERIMENT",
     "papernot-stopping": "stopping:EXPERIMENT",
     "efficiency": "efficiency:EXPERIMENT",
     "calibration": "calibration:EXPERIMENT",

@@ -42,6 +42,7 @@ from reproduction import (
     regression,
     regression_learners,
     selection_data,
+    selection_tight,
     selection_use,
     sgd,
     sgd_small_data,
@@ -150,6 +151,10 @@ SMALL: Mapping[str, Settings] = {
     "papernot-3": _RENYI,
     **dict.fromkeys((f"papernot-{k}" for k in range(4, 8)), _SELECTION),
     "papernot-8": WHOLE,
+    "papernot-tight": (
+        (selection_tight, "RUNS", np.array([1, 10])),
+        (selection_tight, "ORDERS", np.array([10.0])),
+    ),
     "papernot-stopping": WHOLE,
     "efficiency": ((efficiency, "SIZES", (10, 1000, 100_000)), (efficiency, "REPEATS", 4000)),
     "calibration": (

@@ -8,7 +8,7 @@ import pytest
 import privsample as ps
 from privsample.simulations.report.findings import Finding, Statement
 from privsample.simulations.report.results import stacked
-from reproduction import experiment, selection_use, stopping
+from reproduction import experiment, selection_tight, selection_use, stopping
 from reproduction import selection_data as data
 from reproduction.base import Experiment
 from reproduction.selection_plots import result
@@ -239,3 +239,23 @@ def test_a_stated_probability_is_called_dearer_only_if_it_is_at_every_probabilit
     equal = stopping._describe(columns | {"stated": [2.2, 1.2]})
     assert "on every dataset, cost ε = 2.20" in equal.sentence
     assert not any(finding.compared for finding in equal.findings if "stated probability" in finding.name)
+
+
+def test_the_tight_example_of_lemma_7_by_enumeration():
+    order, runs = 10.0, selection_tight._LOGARITHMIC
+    p, q = selection_tight.three_points(order)
+    k = np.arange(1, 4000)
+    mass = np.exp(runs.log_mass(k.astype(float)))
+    best = [np.diff([mass @ (1 - (1 - better) ** k) for better in np.cumsum([0.0, *x]).clip(0, 1)]) for x in (p, q)]
+    exact = np.log((best[0] ** order * best[1] ** (1 - order)).sum()) / (order - 1)
+    assert selection_tight.best_run(p, runs) == pytest.approx(best[0], rel=1e-9)
+    assert 1.0 <= selection_tight.lemma_7(p, q, order) / exact < 1.0002
+    for one, two in ((p, q), (q, p)):
+        assert np.log((one**order * two ** (1 - order)).sum()) / (order - 1) <= 0.1 * order * (1 + 1e-8)
+
+
+def test_proposition_17_by_binomial_probabilities():
+    chance = 1 / (1 + np.exp(-0.3))  # of the output that is not preferred
+    none, other = chance**7, (1 - chance) ** 7
+    power = none**10 * other**-9 + (1 - none) ** 10 * (1 - other) ** -9
+    assert selection_tight.randomized_response(7) == pytest.approx(np.log(power) / 9, rel=1e-12)
