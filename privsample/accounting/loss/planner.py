@@ -169,12 +169,12 @@ def _root_below(excess: Callable[[float], float], start: float, near: float) -> 
 
     right, x = start, start * (1.0 - near)
     for _ in range(_SECANTS):
+        if right - x <= 1e-13 * right:
+            break
         if (value := clipped(x)) > 0.0:
             return float(brentq(clipped, x, right, xtol=1e-300, rtol=1e-13, maxiter=500))
         slope = (clipped(right) - value) / (right - x)
         right, x = x, max(x - value / slope, 0.0) if slope < 0.0 else x / 2
-        if right - x <= 1e-13 * right:
-            break
     return right
 
 
