@@ -128,6 +128,9 @@ def _mills(x: FloatArray) -> FloatArray:
 
 
 def _mills_slope(x: FloatArray) -> FloatArray:
-    """1 - x mills(x) > 0, minus the derivative of the Mills ratio; by its asymptotic series from 50 on."""
+    """1 - x mills(x) > 0, minus the derivative of the Mills ratio; by its asymptotic series from 50 on.
+
+    The series alternates. Its last term here is positive, so that it lies above, by less than 10395 / 50^10 = 1.1e-13.
+    """
     far = 1.0 / np.maximum(x, 50.0) ** 2
-    return np.where(x < 50.0, 1.0 - x * _mills(x), far * (1 - far * (3 - far * (15 - far * 105))))
+    return np.where(x < 50.0, 1.0 - x * _mills(x), far * (1 - far * (3 - far * (15 - far * (105 - far * 945)))))
