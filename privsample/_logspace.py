@@ -236,3 +236,8 @@ def product_up(x: Real, y: Real) -> FloatArray:
         product, lost = exact_product(x, y)
     exact = (lost <= 0) & ((product > _EXACT_PARTS) | (x == 0) | (y == 0))
     return np.where(exact, product, np.nextafter(product, np.inf))
+
+
+def scaled_up(times: int, x: float) -> float:
+    """A whole number times x >= 0, rounded up; the number is below 2^53, and an infinite x stays infinite."""
+    return float(product_up(float(times), x)) if math.isfinite(x) else x

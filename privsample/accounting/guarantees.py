@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import nonnegative, positive, positive_integer, probability
-from privsample._logspace import product_up, resolved
+from privsample._logspace import product_up, resolved, scaled_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
@@ -67,7 +67,7 @@ class PureAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "PureAccountant":
         """The account for groups of `size` records: pure DP with `size` times epsilon."""
         size = positive_integer(size=size)
-        return replace(self, stated_epsilon=size * self.stated_epsilon, relation=self.relation.group(size))
+        return replace(self, stated_epsilon=scaled_up(size, self.stated_epsilon), relation=self.relation.group(size))
 
 
 @frozen_value
@@ -143,11 +143,13 @@ class ApproximateAccountant(SizeFreeAccountant):
             # (e^(k e) - 1)/(e^e - 1) as e^((k-1) e) times a ratio of expm1, which does not overflow early
             sums = np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon)
             ratio = float(size) if epsilon == 0 else float(sums / np.expm1(-epsilon))
+        if size > 1:  # two ulp for each of the three functions and products, and the rounding of both exponents
+            ratio *= 1 + (16 + 2 * size * epsilon) * float(np.finfo(np.float64).eps)
         delta = min(self.stated_delta * ratio, 1 - 2.0**-53) if self.stated_delta else 0.0
         relation = self.relation.group(size)
         if delta >= 1 - 2.0**-53:
             raise ValueError(f"size must be smaller: a group of {size} has delta = 1, so there is no guarantee")
-        return replace(self, stated_epsilon=size * epsilon, stated_delta=delta, relation=relation)
+        return replace(self, stated_epsilon=scaled_up(size, epsilon), stated_delta=delta, relation=relation)
 
 
 @frozen_value
@@ -198,7 +200,7 @@ class ZCDPAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "ZCDPAccountant":
         """Groups have size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
         size = positive_integer(size=size)
-        return replace(self, rho=size * size * self.rho, relation=self.relation.group(size))
+        return replace(self, rho=scaled_up(size * size, self.rho), relation=self.relation.group(size))
 
 
 @frozen_value
@@ -264,4 +266,4 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "BoundedRangeAccountant":
         """Groups have `size` times the range."""
         size = positive_integer(size=size)
-        return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
+        return replace(self, loss_range=scaled_up(size, self.loss_range), relation=self.relation.group(size))

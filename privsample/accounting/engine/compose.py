@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._logspace import weighted_sum_up
+from privsample._logspace import product_up, weighted_sum_up
 from privsample.accounting.engine.bounds import COMPOSED, VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.engine.tables import BUDGET, TabulatedPair, within_budget
@@ -75,10 +75,11 @@ def _infinity_mass(members: Members) -> float:
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
     """Sum of the members' Rényi curves, rounded up.
 
-    Each product and each sum has a rounding error of at most half an ulp. For one member, the margin of its own curve
-    covers the product with its multiplicity.
+    Each product is rounded up, and each sum has a rounding error of at most half an ulp.
     """
-    total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
+    total = sum(
+        (product_up(float(times), bounds.renyi(orders)) for bounds, times in members), start=np.zeros_like(orders)
+    )
     return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._logspace import log1mexp
+from privsample._logspace import log1mexp, scaled_up
 from privsample._value import cached, frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -26,7 +26,7 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     return PrivacyBounds.from_pairs(
         [GroupEnvelope(base=bounds, size=size)],
         # Rényi curves, and with them zCDP, cannot be chained along neighbours if there is an infinity mass
-        zcdp=size**2 * bounds.zcdp if bounds.infinity_mass == 0.0 else np.inf,
+        zcdp=scaled_up(size**2, bounds.zcdp) if bounds.infinity_mass == 0.0 else np.inf,
         exact=frozenset(),
         curve_is_least=False,
         tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),
@@ -78,7 +78,7 @@ class GroupEnvelope(Envelope):
     @property
     def max_divergence(self) -> float:
         """`size` times the base's pure guarantee, in nats."""
-        return self.size * self.base.pure_epsilon if self._has_renyi_curve else np.inf
+        return scaled_up(self.size, self.base.pure_epsilon) if self._has_renyi_curve else np.inf
 
     @cached
     def _pure(self) -> DiscretePair | None:

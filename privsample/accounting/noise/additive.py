@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from privsample._checks import positive, positive_integer
-from privsample._logspace import half_square, ratio_up
+from privsample._logspace import half_square, ratio_up, scaled_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
@@ -79,7 +79,7 @@ class GaussianAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "GaussianAccountant":
         """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
-        return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
+        return replace(self, sensitivity=scaled_up(size, self.sensitivity), relation=self.relation.group(size))
 
 
 @frozen_value
@@ -144,4 +144,4 @@ class LaplaceAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "LaplaceAccountant":
         """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
-        return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
+        return replace(self, sensitivity=scaled_up(size, self.sensitivity), relation=self.relation.group(size))

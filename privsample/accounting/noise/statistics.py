@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample._logspace import LEAST_LOSS, ratio_up, weighted_sum_up
+from privsample._logspace import LEAST_LOSS, half_square, product_up, ratio_up, scaled_up, weighted_sum_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
@@ -142,7 +142,7 @@ class StatisticsAccountant(Accountant):
     @property
     def _vectors(self) -> FloatArray:
         """The extreme differences of a group, shape (differences, coordinates)."""
-        return self.group_size * self.differences.differences
+        return product_up(float(self.group_size), self.differences.differences)
 
     @property
     def _bounded_by_renyi(self) -> bool:
@@ -165,7 +165,7 @@ class StatisticsAccountant(Accountant):
         # A pair that dominates several differences: the maximum of their Rényi curves may be below its own, unless the
         # whole L1 norm in one coordinate is itself a difference.
         single = len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
-        single = single or bool(self._vectors.max() == self._largest_l1_norm)
+        single = single or bool(self._vectors.max() == self._vectors.sum(axis=1).max())
         return PrivacyBounds.from_pairs(
             [pair],
             renyi=self._renyi,
@@ -193,15 +193,18 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _largest_l1_norm(self) -> float:
-        """The largest L1 norm of a difference."""
-        return float(self._vectors.sum(axis=1).max())
+        """The largest L1 norm of a difference, rounded up."""
+        norm, coordinates = float(self._vectors.sum(axis=1).max()), self._vectors.shape[1]
+        if coordinates == 1 or self.differences.integer_valued:  # the sum is exact
+            return norm
+        return norm * (1.0 + coordinates * float(np.finfo(np.float64).eps))
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The maximum over the extreme differences of the sum over coordinates."""
         if isinstance(self.noise, GaussianNoise) or self._bounded_by_renyi:
-            return orders * self._rho
+            return product_up(orders, self._rho)
         rows = [ProductPair(members=self._members(row)) for row in self._vectors]
-        return np.minimum(ProductPair.worst_renyi(rows, orders), orders * self._rho)
+        return np.minimum(ProductPair.worst_renyi(rows, orders), product_up(orders, self._rho))
 
     @property
     def _rho(self) -> float:
@@ -215,11 +218,17 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _half_square(self) -> float:
-        """Half the largest squared L2 norm in units of the noise, for all draws."""
-        with np.errstate(over="ignore", under="ignore"):
-            square = float(((self._vectors / self.noise.scale_parameter) ** 2).sum(axis=1).max())
-        longest = self.group_size * self.differences.l2 / self.noise.scale_parameter
-        return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
+        """Half the largest squared L2 norm in units of the noise, for all draws, rounded up."""
+        vectors, scale = self._vectors, self.noise.scale_parameter
+        longest = ratio_up(float(product_up(float(self.group_size), self.differences.l2)), scale)
+        if vectors.shape[1] == 1:
+            half = half_square(min(ratio_up(float(vectors.max()), scale), longest))
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                square = float(((vectors / scale) ** 2).sum(axis=1).max())
+            up = 1.0 + (vectors.shape[1] + 6) * float(np.finfo(np.float64).eps)  # quotients, squares, sums, a root
+            half = min(square / 2, half_square(longest)) * up
+        return scaled_up(self.draws, max(half, LEAST_LOSS * LEAST_LOSS / 2))
 
     def _laplace_members(self, vector: FloatArray) -> list[tuple[float, int]]:
         """The zCDP of each distinct nonzero shift of a coordinate, with its number of occurrences."""
@@ -232,7 +241,7 @@ class StatisticsAccountant(Accountant):
         """Pure epsilon: the largest L1 norm over the scale for Laplace distributions, otherwise infinite."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return ratio_up(self._largest_l1_norm * self.draws, self.noise.scale_parameter)
+        return ratio_up(scaled_up(self.draws, self._largest_l1_norm), self.noise.scale_parameter)
 
     @property
     def _groups_known(self) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from privsample._checks import FloatArray, count_noun, nonnegative, nonnegative_numbers, positive, positive_integer
-from privsample._logspace import LEAST_LOSS, half_square
+from privsample._logspace import LEAST_LOSS, half_square, scaled_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
@@ -124,7 +124,7 @@ class ContractionAccountant(Accountant):
     def group(self, size: int) -> "ContractionAccountant":
         """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
-        return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
+        return replace(self, sensitivity=scaled_up(size, self.sensitivity), relation=self.relation.group(size))
 
 
 def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tuple[float, ...]) -> Accountant:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer, renyi_orders
-from privsample._logspace import LEAST_LOSS
+from privsample._logspace import LEAST_LOSS, scaled_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -247,4 +247,4 @@ class LaplaceSumAccountant(Accountant):
     def group(self, size: int) -> "LaplaceSumAccountant":
         """The account of `size` times the sensitivity; exact for one coordinate."""
         size = positive_integer(size=size)
-        return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
+        return replace(self, sensitivity=scaled_up(size, self.sensitivity), relation=self.relation.group(size))

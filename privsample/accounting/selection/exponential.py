@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from privsample._checks import positive, positive_integer
-from privsample._logspace import resolved
+from privsample._logspace import resolved, scaled_up
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
@@ -69,4 +69,4 @@ class PermuteAndFlipAccountant(SizeFreeAccountant):
     def group(self, size: int) -> "PermuteAndFlipAccountant":
         """Groups have `size` times the range; exact as for one record."""
         size = positive_integer(size=size)
-        return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
+        return replace(self, loss_range=scaled_up(size, self.loss_range), relation=self.relation.group(size))
