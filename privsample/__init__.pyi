@@ -101,6 +101,7 @@ from privsample.distributions.parametric.conjugate import Beta as Beta
 from privsample.distributions.parametric.conjugate import Dirichlet as Dirichlet
 from privsample.distributions.parametric.conjugate import Gamma as Gamma
 from privsample.distributions.parametric.conjugate import Normal as Normal
+from privsample.distributions.parametric.family_truncation import FamilyTruncation as FamilyTruncation
 from privsample.distributions.parametric.natural import LogNormalizer as LogNormalizer
 from privsample.distributions.parametric.natural import NaturalDistribution as NaturalDistribution
 from privsample.distributions.posterior_shifts import BetaShift as BetaShift

@@ -97,6 +97,7 @@ def instances() -> dict[type, Any]:
         *(ps.Beta(a=1, b=2), ps.Gamma(shape=1, rate=2), ps.Normal(location=0, scale=1), ps.Dirichlet(alpha=(1, 2))),
         *(ps.Binomial(maximum=3, rate=0.5), ps.Poisson(mean=2), ps.BetaBinomial(maximum=3, alpha=1, beta=2)),
         *(ps.TruncatedRepetitions(distribution=ps.Poisson(mean=2), maximum=4), ps.FixedRepetitions(number=3)),
+        ps.FamilyTruncation(sampler=families.draw_truncated, statistic_bounds=lambda low, high: ([low], [high])),
         *(
             ps.BetaShift(a=1, b=2),
             ps.BetaShifts(a=1, b=2, integer_valued=True),

@@ -42,7 +42,7 @@ class FixedRepetitions(RepetitionDistribution):
     ...     best = ps.SelectionAccountant(base=run, repetitions=repetitions)
     ...     print(f"{best.epsilon(0.0):.2f}")
     1.00
-    0.20
+    0.19
     """
 
     number: int

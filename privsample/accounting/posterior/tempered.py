@@ -112,6 +112,8 @@ class TemperedAccountant(Accountant):
         set_fields(self, n=positive_integer(n=self.n), temperature=temperature)
         set_fields(self, truncation=self.model.check_truncation(self.truncation))
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        if self._log_ratio.stated:
+            set_fields(self, assumptions=self.assumptions | {Assumption.STATED})
         positive(loss_range=self.loss_range)
         positive(mu=self.shift)
 
@@ -141,7 +143,7 @@ class TemperedAccountant(Accountant):
     @property
     def shift(self) -> float:
         """mu of the Gaussian pair that dominates the draw: Lipschitz constant of the loss / sqrt(strong convexity)."""
-        _, slope, curvature = self._log_ratio
+        slope, curvature = self._log_ratio.slope, self._log_ratio.curvature
         with np.errstate(divide="ignore"):
             return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
 

@@ -27,6 +27,7 @@ from privsample.distributions.models.sizes import BoundTotals, SizedStatistic
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.parametric.grouped import GroupedPosterior
+from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
 from privsample.distributions.record_format import ColumnFormat, RecordFormat
 from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
@@ -776,8 +777,39 @@ class Model(Memo, ABC):
         """
         del n, temperature, bounds
         raise TypeError(
-            f"no account is known for a tempered draw of {type(self).__name__}: it does not define log_ratio"
+            f"no account is known for a tempered draw of {type(self).__name__}: it does not define log_ratio; an "
+            "ExponentialFamily states truncation=FamilyTruncation(...), another model defines log_ratio and "
+            "tempered_posterior"
         )
+
+    def tempered_posterior(
+        self, statistic: FloatArray, n: int, temperature: float, bounds: tuple[float, float]
+    ) -> TruncatedDistribution:
+        """The posterior at a temperature, with the parameter truncated to public bounds.
+
+        Parameters
+        ----------
+        statistic : array
+            The statistic of the records, of the shape of `empty`.
+        n : int
+            Number of records.
+        temperature : float
+            Temperature, >= 1.
+        bounds : tuple of float
+            The pair (low, high) that `parameter_bounds` returned.
+
+        Returns
+        -------
+        TruncatedDistribution
+            The distribution of one draw, for which `log_ratio` bounds the log likelihood ratio. By default, the density
+            of the posterior to the power 1/temperature.
+
+        Raises
+        ------
+        TypeError
+            By default, if the posterior is not Beta, Dirichlet, Gamma or Normal.
+        """
+        return truncate(temper(self.posterior(statistic, n), temperature), *bounds)
 
     @property
     def as_bernoulli(self) -> "Model":

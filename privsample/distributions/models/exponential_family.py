@@ -23,7 +23,10 @@ from privsample._checks import (
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.truncation import LogRatio
+from privsample.distributions.parametric.family_truncation import FamilyTruncation, TruncatedNatural
 from privsample.distributions.parametric.natural import LogNormalizer, NaturalDistribution
+from privsample.distributions.parametric.truncated import TruncatedDistribution
 from privsample.distributions.posterior_shifts import NaturalShifts
 from privsample.distributions.record_sensitivity import RecordSensitivity
 
@@ -35,6 +38,7 @@ _SIZES = (0.0, 0.3, 1.0, 10.0, 300.0)  # numbers of records in the posteriors at
 _POINTS = 4  # posteriors of each size
 _FEWEST_SAMPLES = 2000  # fewer draws of a skewed statistic are too far from the normal approximation
 _FALSE_ALARM = 1e-7
+_RANGE_UP = 1.0 + 2.0**-40  # bounds the relative rounding error of differences of contributions and of their products
 
 
 @frozen_value
@@ -84,6 +88,8 @@ class ExponentialFamily(Model):
         the tails with the log normalizer, also far from the mean. For n > 1 the curve rests on your statement that the
         worst neighbours of the Rényi curve are the worst at every epsilon, and accounts have the assumption
         STATED_NEIGHBOURS. By default, epsilon and delta are converted from the Rényi curve.
+    truncation : FamilyTruncation, optional
+        How a tempered posterior is drawn between public bounds of theta, for `TemperedPosterior`.
     name : str, default "theta"
         Name under which draws are released.
 
@@ -149,6 +155,7 @@ class ExponentialFamily(Model):
     hessian_bound: float | Callable[[FloatArray], float] | None = None
     convexity_stated: bool = False
     log_tails: Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
+    truncation: FamilyTruncation | None = None
     name: str = "theta"
 
     def __post_init__(self) -> None:
@@ -159,6 +166,8 @@ class ExponentialFamily(Model):
                 raise ValueError(f"records must have finite bounds, got {bound} = {found}")
         if not isinstance(self.normalizer, LogNormalizer):
             raise TypeError(f"normalizer must be a LogNormalizer, got {type(self.normalizer).__name__}")
+        if not (self.truncation is None or isinstance(self.truncation, FamilyTruncation)):
+            raise TypeError(f"truncation must be a FamilyTruncation, got {type(self.truncation).__name__}")
         name: object = self.name
         if not (isinstance(name, str) and name.isidentifier()):
             raise ValueError(f"name must be an identifier, got {name!r}")
@@ -397,6 +406,33 @@ class ExponentialFamily(Model):
                 convexity_stated=self.convexity_stated,
                 log_tails=self.log_tails,
             ),
+        )
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """Range of the log likelihood ratio, from the stated bounds of T(theta): the largest sum |d_j| width_j.
+
+        d runs through the differences of two vertices (docs/notes/tempered.md, section 7).
+        """
+        if self.truncation is None:
+            return Model.log_ratio(self, n, temperature, bounds)
+        widths = self.truncation.widths(*bounds, self.prior_parameter.size)
+        first, second = np.triu_indices(len(self._hull), 1)
+        ranges = np.abs(self._hull[first] - self._hull[second]) @ widths
+        return LogRatio.of_range(float(ranges.max()) * _RANGE_UP)
+
+    def tempered_posterior(
+        self, statistic: FloatArray, n: int, temperature: float, bounds: tuple[float, float]
+    ) -> TruncatedDistribution:
+        """The member of the natural parameter eta / temperature between the bounds, by the stated sampler."""
+        if self.truncation is None:
+            return Model.tempered_posterior(self, statistic, n, temperature, bounds)
+        low, high = bounds
+        return TruncatedNatural(
+            natural=_frozen((self.prior_parameter + statistic) / temperature),
+            low=low,
+            high=high,
+            truncation=self.truncation,
+            parameter_statistic=self.parameter_statistic,
         )
 
     def supports_groups(self, prior_weight: float) -> bool:

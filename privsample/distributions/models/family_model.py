@@ -10,7 +10,9 @@ from privsample._value import cached
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.exponential_family import ExponentialFamily
+from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.parametric.natural import NaturalDistribution
+from privsample.distributions.parametric.truncated import TruncatedDistribution
 from privsample.distributions.posterior_shifts import NaturalShifts
 from privsample.distributions.record_sensitivity import RecordSensitivity
 
@@ -119,6 +121,16 @@ class FamilyModel(Model):
     def neighbouring_posteriors(self) -> tuple[NaturalShifts, ...]:
         """All pairs of posteriors whose natural parameters differ by two contributions."""
         return self._family.neighbouring_posteriors
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """Range of the log likelihood ratio of two records, from the stated bounds of T(theta)."""
+        return self._family.log_ratio(n, temperature, bounds)
+
+    def tempered_posterior(
+        self, statistic: FloatArray, n: int, temperature: float, bounds: tuple[float, float]
+    ) -> TruncatedDistribution:
+        """The tempered posterior between public bounds, by the stated sampler."""
+        return self._family.tempered_posterior(statistic, n, temperature, bounds)
 
     def supports_groups(self, prior_weight: float) -> bool:
         """True if there are two vertices."""

@@ -1,12 +1,13 @@
 """Public bounds on the parameter of a model, and the range of the log likelihood ratio within them."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from privsample._checks import interval, number
+from privsample._checks import interval, number, positive
 
 Truncation = float | tuple[float, float]
+_SHIFT_OF_RANGE = float(np.sqrt(np.pi / 2.0)) * (1.0 + 2.0**-50)
 _NARROWEST = 1e-9  # the remaining share must have more correct digits than rounding removes
 
 
@@ -21,11 +22,47 @@ class LogRatio(NamedTuple):
         Largest slope in a coordinate y of the parameter, for any two records.
     curvature : float
         Smallest curvature of the negative log density of y given n records, over the bounds and all data.
+    stated : bool, default False
+        True if the range is as the author of a model states it; accounts then have the assumption STATED.
     """
 
     range: float
     slope: float
     curvature: float
+    stated: bool = False
+
+    @classmethod
+    def of_range(cls, range: float) -> Self:  # noqa: A002 - the name of the field
+        """Bounds that follow from a stated range alone.
+
+        A draw whose loss has a range of r nats is r-DP, hence mu-GDP with Phi(mu/2) = 1/(1 + e^-r), and mu <=
+        sqrt(pi/2) r. So slope and curvature are chosen with the quotient slope/sqrt(curvature) = sqrt(pi/2) r
+        (docs/notes/tempered.md, section 7).
+
+        Parameters
+        ----------
+        range : float
+            Largest value minus smallest value of the log likelihood ratio, over the parameters within the bounds and
+            for the worst pair of records, in nats, finite and > 0.
+
+        Returns
+        -------
+        LogRatio
+            The bounds, with `stated` True.
+
+        Raises
+        ------
+        ValueError
+            If the range is not finite and > 0.
+
+        Examples
+        --------
+        >>> from privsample.distributions.models.truncation import LogRatio
+        >>> LogRatio.of_range(2.0).range
+        2.0
+        """
+        checked = positive(range=range)
+        return cls(range=checked, slope=checked * _SHIFT_OF_RANGE, curvature=1.0, stated=True)
 
 
 def interval_truncation(truncation: object, *, positive: bool = False) -> tuple[float, float]:

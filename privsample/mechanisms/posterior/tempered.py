@@ -12,7 +12,7 @@ from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
+from privsample.distributions.parametric.truncated import TruncatedDistribution, TruncatedUnivariate, temper
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
@@ -41,7 +41,8 @@ class TemperedPosterior(ExactDraws):
     ----------
     model : Model
         Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
-        records.
+        records. An `ExponentialFamily` of your own needs `truncation`; a model of your own defines `log_ratio` and
+        `tempered_posterior`.
     n : int
         Public number of records, >= 1. Data with another number of records are refused with SchemaError.
     temperature : float
@@ -139,7 +140,7 @@ class TemperedPosterior(ExactDraws):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return truncate(self._posterior_in_doubles(statistic, self.n), *self._single.parameter_bounds)
+        return self.model.tempered_posterior(statistic, self.n, self.temperature, self._single.parameter_bounds)
 
     def _posterior_in_doubles(self, statistic: FloatArray, n: int) -> PosteriorDistribution:
         return temper(self.model.posterior(statistic, n), self.temperature)
@@ -168,6 +169,9 @@ class TemperedPosterior(ExactDraws):
         records_outside_group(group, self.n)
         if self.model.records_are_codes:
             return self._worst_categories(group)
+        if not isinstance(self._draw_distribution(self.model.empty), TruncatedUnivariate):
+            # the normalizer between bounds is not known, so the audit learns a score
+            return tuple(self._pair(records, group, None) for records in self.model.extreme_records)
         _, *ends = self.model.extreme_records[0]
         records = (min(ends), min(ends), max(ends))
         places = self._worst_others(records, group)
