@@ -1,6 +1,7 @@
 """Draws from a conjugate posterior, if required with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Self
@@ -20,6 +21,7 @@ from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
+from privsample.accounting.targets import Target, check_target, is_met, unreachable, warn_of_large_delta
 from privsample.distributions.domains import Domain
 from privsample.distributions.exact.grid import Grid
 from privsample.distributions.exact.rational import ExactStatistic, RationalDistribution
@@ -197,6 +199,58 @@ class DirectPosterior(PosteriorMechanism):
     @property
     def _belief(self) -> str:
         return f"the posterior belief about {self._label}"
+
+    def with_public_batches(self, batches: Iterable[Any], *, target: Target) -> Self:
+        """The mechanism whose prior is updated with batches of public records, one by one, until it meets a target.
+
+        A batch is taken from `batches` only while the account does not meet the target, so that an iterator that buys
+        public records buys no batch too many. Public records have no privacy cost, and the choice to stop depends on
+        them alone. A batch need not lower the cost: the account is computed again after each.
+
+        Parameters
+        ----------
+        batches : iterable
+            Batches of public records, each one column (array or Arrow stream).
+        target : Target
+            The guarantee, such as `RDP(order=2, epsilon=0.1)`.
+
+        Returns
+        -------
+        DirectPosterior
+            The mechanism for the private records. Its model contains the public records in its prior.
+
+        Raises
+        ------
+        UnreachableTarget
+            If the account does not meet the target with all batches.
+        SchemaError
+            If a batch is not one column of numbers.
+        TypeError
+            If `target` is not a target, or the model does not define `update_prior`.
+
+        Notes
+        -----
+        Geumlek 2020 (thesis), section 5.3.1; docs/notes/posterior.md, section 6. Kind: that of the account.
+
+        Examples
+        --------
+        >>> import privsample as ps
+        >>> batches = iter([[0, 1] * 5] * 100)
+        >>> weak = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50)
+        >>> mechanism = weak.with_public_batches(batches, target=ps.RDP(order=2, epsilon=0.1))
+        >>> mechanism.model.alpha, len(list(batches))
+        (16.0, 97)
+        """
+        check_target(target)
+        mechanism, remaining = self, iter(batches)
+        while not is_met(target, mechanism.accountant):
+            try:
+                batch = next(remaining)
+            except StopIteration:
+                raise unreachable(target, mechanism.accountant, "add public batches, or " + _ADVICE) from None
+            mechanism = replace(mechanism, model=mechanism.model.with_public_data(batch))
+        warn_of_large_delta(target, mechanism.accountant.relation, stacklevel=3)
+        return mechanism
 
 
 @frozen_value
