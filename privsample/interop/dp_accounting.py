@@ -164,6 +164,8 @@ def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accou
     """Return the account of the event, or None if nothing is released."""
     events = _events()
     match event:
+        case events.SelfComposedDpEvent(count=0):
+            return None
         case events.SelfComposedDpEvent(event=inner, count=count):
             made = _account(inner, relation, sensitivity)
             return None if made is None else count * made

@@ -172,6 +172,8 @@ def test_the_reading_that_costs_more():
         events.ZCDpEvent(rho=0.0),
         events.ComposedDpEvent([]),
         events.SelfComposedDpEvent(events.ComposedDpEvent([events.NoOpDpEvent()]), 3),
+        events.SelfComposedDpEvent(GAUSSIAN, 0),
+        events.ComposedDpEvent([events.SelfComposedDpEvent(events.NonPrivateDpEvent(), 0)]),
         events.RandomizedResponseDpEvent(0.0, 1),
         events.RandomizedResponseDpEvent(1.0, 4),
         events.PoissonSampledDpEvent(0.0, events.NonPrivateDpEvent()),
@@ -200,7 +202,7 @@ def test_what_releases_nothing_costs_nothing(event):
         (events.RandomizedResponseDpEvent(0.5, 2), None, RelationMismatch, "randomized response needs ReplaceOne"),
         (events.RandomizedResponseDpEvent(0.0, 2), TEN, ValueError, "noise_parameter"),
         (events.RandomizedResponseDpEvent(np.nan, 2), TEN, ValueError, "noise_parameter"),
-        (events.SelfComposedDpEvent(GAUSSIAN, 0), None, ValueError, "at least 1"),
+        (events.SelfComposedDpEvent(GAUSSIAN, -1), None, ValueError, "at least 1"),
         (
             events.ComposedDpEvent([GAUSSIAN, events.NonPrivateDpEvent()]),
             None,
