@@ -56,6 +56,24 @@ def test_no_order_of_three_outputs_costs_more(number):
     assert most[number] > ((number - 1) * base).delta(EPSILONS[number]) == 0.0
 
 
+def test_two_runs_or_three_are_no_worse_than_three():
+    """Without a single run the bounds by ranks do not exist; they raised an error."""
+    base = ps.RandomizedResponse(log_odds=1.0, relation=ps.ReplaceOne(n=1)).accountant
+    runs = ps.TabulatedRepetitions(probabilities=(0.1, 0.0, 0.4, 0.5))
+    account = ps.SelectionAccountant(base=base, repetitions=runs)
+    assert account.bounds.pure_epsilon == pytest.approx(3.0, rel=1e-12)
+    with mp.workdps(50):
+        high = 1 / (1 + mp.exp(-1))
+        for chances in ([1 - high, high], [high, 1 - high]):
+            pairs = [(best_of(chances, k), best_of(chances[::-1], k)) for k in (2, 3)]
+            p, q = (
+                [0.4 * two + 0.5 * three for two, three in zip(*each, strict=True)] for each in zip(*pairs, strict=True)
+            )
+            for epsilon in EPSILONS:
+                exact = sum(max(x - mp.exp(epsilon) * y, 0) for x, y in zip(p, q, strict=True))
+                assert account.delta(epsilon) >= float(exact)
+
+
 def test_the_account_is_that_of_the_composition():
     base = ps.GaussianAccountant(sensitivity=1, noise_std=5)
     account = selected(10, base)

@@ -51,7 +51,8 @@ class SelectionAccountant(ChosenAccountant):
         The account of one run, under AddRemove or ReplaceOne.
     repetitions : RepetitionDistribution
         Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public. With
-        `FixedRepetitions` the account is that of the composition of all runs.
+        `FixedRepetitions` the account is that of the composition of all runs, and with P(K = 1) = 0 that of the
+        composition of the largest number.
     assumptions : frozenset of Assumption, default {TIMING}
         Assumptions of the guarantee. Those of the base are added. {FIXED_WORK} if the largest possible number of runs
         is always made, of which the first K count (docs/notes/constant_time.md).
@@ -98,9 +99,9 @@ class SelectionAccountant(ChosenAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """The minimum of all known bounds."""
-        if self.repetitions.fixed_number is not None:
-            # selection.md, section 6: the selected output is a function of the outputs of all runs
-            return replace((self.repetitions.fixed_number * self.base).bounds, exact=frozenset())
+        if (number := self._composed_runs) is not None:
+            # selection.md, section 6: the selected output is a function of K and of the outputs of this many runs
+            return replace((number * self.base).bounds, exact=frozenset())
         pure, infinity_mass = self._largest_loss, self._infinity_mass
         curves = [
             CurveBound(name="pointwise bound", log_delta=self._pointwise),
@@ -126,6 +127,16 @@ class SelectionAccountant(ChosenAccountant):
             renyi_bounds=tuple(RenyiBound(name=name, renyi=curve) for name, curve in self._cheap_curves().items()),
             renyi_tables=(RenyiTable(name="sorted Rényi bound", table=self._sorted),),
         )
+
+    @property
+    def _composed_runs(self) -> int | None:
+        """The number of runs whose composition is the account; None if the bounds by ranks apply.
+
+        These need f'(0) = P(K = 1) > 0: without it phi vanishes at the lowest rank, and no ratio is bounded there.
+        """
+        if self.repetitions.fixed_number is not None or not np.isneginf(self.repetitions.log_mass(np.ones(()))):
+            return self.repetitions.fixed_number
+        return int(self.repetitions.maximum) if np.isfinite(self.repetitions.maximum) else None
 
     @cached
     def _base(self) -> PrivacyBounds:
