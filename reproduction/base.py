@@ -12,7 +12,8 @@ class Experiment:
     """Name on the command line, title, computation, and size of the figure in inches.
 
     `package` is the package that contains the data, if no extra installs it. `second` is the computation on a second
-    grid or with a second seed, for which the sentence must hold too.
+    grid or with a second seed, for which the sentence must hold too. `seconds` is the processor time of one run alone,
+    measured on one core of a shared server and rounded up to two digits; None if it was not measured.
     """
 
     name: str
@@ -21,6 +22,16 @@ class Experiment:
     size: tuple[float, float] = (4.6, 3.6)
     package: str = ""
     second: Callable[[], Result] | None = None
+    seconds: float | None = None
+
+    @property
+    def duration(self) -> str:
+        """How long one run takes, in words."""
+        if self.seconds is None:
+            return "time not measured"
+        if self.seconds < 90:
+            return f"about {max(self.seconds, 1):.0f} s"
+        return f"about {self.seconds / 60:.0f} min"
 
     def make(self, *, draft: bool = False) -> Made:
         """Run the experiment and plot it, or draft the plot. Raises: ImportError, without Matplotlib."""

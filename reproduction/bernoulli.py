@@ -353,6 +353,7 @@ def _plot_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) 
 FIGURE_1 = Experiment(
     name="imola-1",
     title="Imola and Chaudhuri, Figure 1: cost of one Bernoulli draw, order 50",
+    seconds=26,
     run=lambda: _one_draw(50.0),
     size=(9.6, 6.2),
     second=lambda: _one_draw(50.0, second=True),
@@ -360,6 +361,7 @@ FIGURE_1 = Experiment(
 FIGURE_2 = Experiment(
     name="imola-2",
     title="Imola and Chaudhuri, Figure 2: cost of one Bernoulli draw, order 5",
+    seconds=24,
     run=lambda: _one_draw(5.0),
     size=(9.6, 6.2),
     second=lambda: _one_draw(5.0, second=True),
@@ -367,6 +369,7 @@ FIGURE_2 = Experiment(
 FIGURE_3 = Experiment(
     name="imola-3",
     title="Imola and Chaudhuri, Figure 3: cost of k Bernoulli draws",
+    seconds=9.4,
     run=_draws,
     size=(9.6, 6.2),
     second=lambda: _draws(second=True),

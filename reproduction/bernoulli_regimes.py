@@ -165,6 +165,7 @@ def _plot(figure: Any, table: Table) -> None:
 REGIMES = Experiment(
     name="imola-regimes",
     title="Imola and Chaudhuri, section 6: the three regimes of the cost of Bernoulli draws",
+    seconds=15,
     run=regimes,
     size=(9.6, 3.9),
     second=lambda: regimes(SECOND_POINTS),

@@ -168,6 +168,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 EXPERIMENT = Experiment(
     name="candidate-selection",
     title="Private selections of the fullest bin: loss of utility at equal cost",
+    seconds=7.5,
     run=run,
     size=(8.0, 3.8),
     second=lambda: run(SECOND_NOISE, SECOND_TOTALS),

@@ -84,9 +84,10 @@ def _names(args: Namespace) -> list[str]:
 
 
 def _experiment_titles(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return name and title of each experiment, with the other names of its figures."""
+    """Return name and title of each experiment, with the other names of its figures, and how long it takes."""
     titles = []
     for name in names:
         others = [other for other, home in reproduction.SHARED.items() if home == name]
-        titles.append((name, experiment(name).title + (f" (also by the name {', '.join(others)})" if others else "")))
+        shown, also = experiment(name), f" (also by the name {', '.join(others)})" if others else ""
+        titles.append((name, f"{shown.title}{also}: {shown.duration}"))
     return titles

@@ -261,6 +261,7 @@ def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatAr
 THEOREM_8 = Experiment(
     name="balle-diffusion-8",
     title="Balle, Barthe, Gaboardi and Geumlek, Theorem 8: Ornstein-Uhlenbeck error beside Gaussian noise's",
+    seconds=12,
     run=_theorem_8,
     size=(11.0, 3.8),
     second=lambda: _theorem_8(seed=108, every=4),
@@ -268,6 +269,7 @@ THEOREM_8 = Experiment(
 PATH = Experiment(
     name="balle-diffusion-path",
     title="A statistic at four noise levels, released as one Brownian path",
+    seconds=0.64,
     run=_path,
     size=(6.4, 4.8),
     second=lambda: _path(seed=105),

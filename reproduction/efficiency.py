@@ -127,6 +127,7 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
 EXPERIMENT = Experiment(
     name="efficiency",
     title="Thesis Theorems 4 and 5: relative efficiency of draws and means",
+    seconds=0.5,
     run=run,
     size=(5.2, 4.2),
     second=lambda: run(seed=5),

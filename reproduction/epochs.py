@@ -85,6 +85,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 EPOCHS = Experiment(
     name="sgd-epochs",
     title="Noisy projected descent: ε against the number of epochs",
+    seconds=2.9,
     run=_run,
     size=(8.8, 4.2),
     second=lambda: _run((1, 3, 30, 300)),

@@ -183,6 +183,7 @@ def _score(year: Regions, split: int, epsilon: float, *, tied: bool) -> float:
 ASSIGNMENTS = Experiment(
     name="geumlek-4.3-regions",
     title="Like thesis section 4.5: one chain for each carrier, states of weeks",
+    seconds=1.2,
     run=_assignments,
     size=(7.8, 4.0),
     package=PACKAGE,

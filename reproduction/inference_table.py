@@ -198,6 +198,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 TABLE = Experiment(
     name="geumlek-table-4.1",
     title="Thesis Table 4.1: Laplace noise on statistics and the exponential mechanism",
+    seconds=2.2,
     run=_run,
     size=(10.4, 5.8),
     second=lambda: _run(seed=62),

@@ -192,6 +192,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 QUADRATURE = Experiment(
     name="langevin-quadrature",
     title="Langevin accounts against the exact distribution of the last state",
+    seconds=37,
     run=_run,
     second=lambda: _measured(*SECOND),
 )

@@ -81,6 +81,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 STEPS = Experiment(
     name="langevin-steps",
     title="Langevin chains: privacy cost against the number of steps",
+    seconds=1.5,
     run=_run,
     size=(8.2, 3.6),
     second=lambda: _run(_SECOND),

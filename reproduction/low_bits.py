@@ -169,6 +169,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 EXPERIMENT = Experiment(
     name="low-bits",
     title="Laplace noise in floating-point numbers: outputs that reveal the dataset, and the audit of bits",
+    seconds=7,
     run=run,
     size=(4.8, 6.0),
     second=lambda: run(seed=1),

@@ -236,6 +236,7 @@ def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[Fl
 DECAY = Experiment(
     name="balle-diffusion-mixing",
     title="How a kernel's steps after randomized response gain privacy",
+    seconds=1.5,
     run=_mixing,
     size=(8.8, 3.6),
     second=lambda: _mixing(np.array([1.0, 10.0, 48.0, 60.0])),
@@ -243,6 +244,7 @@ DECAY = Experiment(
 ITERATION = Experiment(
     name="balle-diffusion-iteration",
     title="Amplification by iteration: the bound of the library, Theorem 5, and no amplification",
+    seconds=0.78,
     run=_iteration,
     size=(8.8, 3.6),
     second=lambda: _iteration(np.array([0.0, 1.0, 7.0, 50.0, 90.0, 100.0])),

@@ -135,6 +135,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 CONDITIONS = Experiment(
     name="geumlek-6.1",
     title="Thesis Figures 6.1 and 6.2: mixing conditions of kernels and their local privacy",
+    seconds=0.96,
     run=_run,
     size=(8.8, 3.8),
     second=lambda: _run(seed=7),

@@ -192,6 +192,7 @@ def _plot(figure: Any, parts: Sequence[dict[str, Any]]) -> None:
 LEMMA_1 = Experiment(
     name="geumlek-lemma-1",
     title="Thesis Lemma 1 and Corollary 2: relative entropy of private posteriors against the number of records",
+    seconds=0.55,
     run=_run,
     size=(6.6, 4.0),
     second=lambda: _run(seed=42),

@@ -133,6 +133,7 @@ def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, F
 FIGURE_3 = Experiment(
     name="geumlek-5.3",
     title="Thesis Figure 5.3: relative entropy against cost at order 2",
+    seconds=2,
     run=lambda: _run(2.0),
     size=(5.6, 5.0),
     second=lambda: _run(2.0, np.geomspace(1e-3, 10.0, 17)),
@@ -140,6 +141,7 @@ FIGURE_3 = Experiment(
 FIGURE_4 = Experiment(
     name="geumlek-5.4",
     title="Thesis Figure 5.4: relative entropy against cost at order 15",
+    seconds=2.6,
     run=lambda: _run(15.0),
     size=(5.6, 5.0),
     second=lambda: _run(15.0, np.geomspace(1e-3, 10.0, 17)),

@@ -143,10 +143,11 @@ def _title(column: Column) -> str:
     return f"true share of ones {column.rho:.2g}, n = {setting.n}\nprior Beta({setting.alpha:g}, {setting.beta:g})"
 
 
-def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float]) -> Experiment:
+def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float], seconds: float) -> Experiment:
     return Experiment(
         name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: held-out log likelihood against cost, {what}",
+        seconds=seconds,
         run=lambda: _run(setting, rhos),
         size=(5.6, 6.4) if len(rhos) == 1 else (10.4, 5.6),
         second=lambda: _run(setting, rhos, np.geomspace(1e-3, 10.0, 9)),
@@ -157,7 +158,7 @@ def _informed(order: float) -> Setting:
     return Setting(alpha=6, beta=12, n=100, order=order)
 
 
-FIGURE_5 = _figure(5, "order 2", _informed(2), (0.5,))
-FIGURE_6 = _figure(6, "order 15", _informed(15), (0.5,))
-FIGURE_7 = _figure(7, "by population", _informed(15), (1 / 3, 1 / 2, 2 / 3))
-FIGURE_8 = _figure(8, "uniform prior", Setting(alpha=1, beta=1, n=100, order=15), (0.2,))
+FIGURE_5 = _figure(5, "order 2", _informed(2), (0.5,), seconds=1.4)
+FIGURE_6 = _figure(6, "order 15", _informed(15), (0.5,), seconds=3.1)
+FIGURE_7 = _figure(7, "by population", _informed(15), (1 / 3, 1 / 2, 2 / 3), seconds=5.8)
+FIGURE_8 = _figure(8, "uniform prior", Setting(alpha=1, beta=1, n=100, order=15), (0.2,), seconds=2.3)

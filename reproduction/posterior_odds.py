@@ -108,6 +108,7 @@ def _plot(figure: Any, table: Table) -> None:
 ODDS = Experiment(
     name="geumlek-odds",
     title="Thesis, equations (3.2) to (3.6): the odds of an adversary after a release",
+    seconds=1.9,
     run=odds,
     size=(9.6, 4.0),
     second=lambda: odds(SECOND_TAILS, SECOND_PRIORS),

@@ -255,6 +255,7 @@ def _describe_chains(columns: Columns) -> Statement:
 TWO_PROFILES = Experiment(
     name="geumlek-7.2",
     title="Thesis Figure 7.2: flipping probability that hides which of two Bernoulli profiles was observed",
+    seconds=1.1,
     run=_two_profiles,
     size=(5.2, 3.4),
     second=lambda: _two_profiles(points=62),
@@ -262,6 +263,7 @@ TWO_PROFILES = Experiment(
 CATEGORICAL = Experiment(
     name="geumlek-7.3",
     title="Thesis Figures 7.3 and 7.4: change of each symbol's probability over three categorical profiles",
+    seconds=1.7,
     run=_categorical,
     size=(8.8, 4.3),
     second=lambda: _categorical(_SECOND_GRID),
@@ -269,6 +271,7 @@ CATEGORICAL = Experiment(
 CHAINS = Experiment(
     name="geumlek-7.5",
     title="Thesis Figures 7.5 to 7.8: output probabilities of chains of Bernoulli profiles",
+    seconds=1.6,
     run=_chains,
     size=(8.8, 6.6),
     second=lambda: _chains(_SECOND_GRID),

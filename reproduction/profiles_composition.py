@@ -112,6 +112,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 COMPOSITION = Experiment(
     name="geumlek-7.1",
     title="Thesis Figure 7.1: two releases under profile-based privacy, with and without a composition result",
+    seconds=0.96,
     run=_run,
     size=(12.6, 3.9),
     second=lambda: _run(np.geomspace(0.05, 1.0, 7)),

@@ -218,6 +218,7 @@ def _plot(figure: Any, columns: Columns) -> None:
 PUBLIC = Experiment(
     name="balle-diffusion-public",
     title="Public steps at the end of a descent: their number against the dimension",
+    seconds=5.6,
     run=_run,
     size=(8.8, 3.6),
     second=lambda: _run(seed=12, dimensions=2 ** np.arange(1, 11, 3)),

@@ -159,6 +159,7 @@ def _plot(figure: Any, made: list[Row], paper: list[float], library: list[float]
 TABLE = Experiment(
     name="balle-table-1",
     title="Balle, Barthe and Gaboardi 2018, Table 1: the same Gaussian noise under each subsampling scheme",
+    seconds=0.5,
     run=_table,
     size=(5.2, 4.4),
     second=lambda: _table(30),

@@ -258,6 +258,7 @@ def _plot_errors(figure: Any, columns: Mapping[str, list[float]]) -> None:
 POSTERIORS = Experiment(
     name="geumlek-4.1",
     title="Thesis Figure 4.1: a tempered posterior and posteriors from noisy counts",
+    seconds=1.1,
     run=posteriors,
     size=(9.6, 3.5),
     second=lambda: posteriors(5 * POINTS // 2, seed=141),
@@ -265,6 +266,7 @@ POSTERIORS = Experiment(
 ERRORS = Experiment(
     name="geumlek-4.2",
     title="Thesis Figure 4.2: error of private draws against the number of records",
+    seconds=5,
     run=errors,
     size=(5.2, 5.2),
     second=lambda: errors(seed=142),

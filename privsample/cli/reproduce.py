@@ -24,7 +24,7 @@ EXAMPLE = """\
 example:
   privsample reproduce geumlek-7.2 composed-draws --out figures
 
-All experiments, with a report (several minutes):
+All experiments, with a report (half an hour or more):
   privsample reproduce --all --jobs 2 --report out
 List of names: privsample reproduce --list"""
 
@@ -33,7 +33,7 @@ def add(parser: Any) -> None:
     """Add the options of the command."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments to run")
     parser.add_argument("--all", action="store_true", help="run all experiments")
-    parser.add_argument("--list", action="store_true", help="print names and titles and exit")
+    parser.add_argument("--list", action="store_true", help="print names, titles and run times, and exit")
     parser.add_argument("--only", metavar="PREFIX", help="with --all or --list: only names that begin with PREFIX")
     parser.add_argument("--out", metavar="DIR", help="output folder (default: figures)")
     parser.add_argument(

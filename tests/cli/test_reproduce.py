@@ -1,11 +1,12 @@
 """`privsample reproduce`: figures by name, in a checkout."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reproduction import FORMER_NAMES, NAMES, PAPERS, SHARED, composed_draws, paper, running
+from reproduction import FORMER_NAMES, NAMES, PAPERS, SHARED, composed_draws, experiment, paper, running
 
 
 def test_the_list(run):
@@ -14,7 +15,16 @@ def test_the_list(run):
     assert [line.split()[0] for line in ran.out.splitlines() if not line.startswith(" ")] == list(NAMES)
     assert "Thesis Figure 7.2" in ran.out
     assert "also by the name geumlek-7.6, geumlek-7.7, geumlek-7.8" in " ".join(ran.out.split())
+    assert f": {experiment('geumlek-7.2').duration}" in ran.out
     assert not Path("figures").exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.5, "about 1 s"), (89.0, "about 89 s"), (95.0, "about 2 min"), (660.0, "about 11 min"), (None, "not measured")],
+)
+def test_the_time_of_a_figure(seconds, words):
+    assert words in replace(experiment("geumlek-7.2"), seconds=seconds).duration
 
 
 def test_a_figure_its_sentence_and_its_paths(run, monkeypatch):
