@@ -94,7 +94,7 @@ def test_bad_kernels_are_refused():
     with pytest.raises(NumericalFailure, match="the kernel returned NaN"):
         replace(RESET, kernel=broken).release([1, 2, 3])
     shrunk = ps.OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=1)  # its account is in the unit of the start
-    with pytest.raises(TypeError, match="displacement_zcdp needs a GaussianMechanism as base"):
+    with pytest.raises(TypeError, match="displacement_zcdp needs a GaussianMechanism, a GaussianSum or a ClippedSum"):
         ps.AppliedKernel(base=shrunk, kernel=Shrinkage())
     after = ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
     assert ps.AppliedKernel(base=after, kernel=Shrinkage()).accountant.zcdp == pytest.approx(1 / (2 * 2 + 8))

@@ -18,6 +18,7 @@ from privsample.distributions.noise import Noise
 from privsample.mechanisms.base import Draws, Mechanism
 
 _LARGEST = 2**61  # indices whose sums fit in 64 bits
+_COARSEST = 2.0**-30  # of the noise's scale: a coarser grid is more than the rounding of floating-point numbers
 
 
 class ExactNoise(Mechanism):
@@ -104,6 +105,20 @@ class ExactNoise(Mechanism):
     def _assumptions(self) -> frozenset[Assumption]:
         """What the account of the draws assumes."""
         return frozenset({Assumption.IDEAL_REALS} if self.pitch is None else ())
+
+
+def check_fine_grid(base: ExactNoise, scale: float, *, step: str) -> None:
+    """Refuse a base whose noise was rounded so coarsely that the account of a further step does not hold.
+
+    The theorems on noise after noise are about the unrounded sum of statistic and noise. On a grid that is fine
+    relative to the noise this is the assumption IDEAL_REALS; on a coarse one the result is less private than the
+    account says (docs/notes/postprocessing.md). Raises: ValueError.
+    """
+    if base.pitch is not None and not base.pitch <= _COARSEST * scale:
+        raise ValueError(
+            f"grid must be at most 2^-30 of the noise's scale {scale:g} in the base of {step}, got {base.pitch:g}: "
+            "the account is that of noise before it is rounded; leave grid out, or set exact=False"
+        )
 
 
 def noisy_points(

@@ -18,6 +18,8 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism
+from privsample.mechanisms.noise.exact import check_fine_grid
+from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum
 from privsample.mechanisms.postprocessing.convolution import PostNoise, PostProcessing
 from privsample.mechanisms.selection.repetition import check_mechanism_type
 
@@ -42,7 +44,8 @@ class AppliedKernel(PostProcessing):
     TypeError
         If `base` is not a mechanism, `kernel` is not a Kernel, or the kernel's constant needs Gaussian noise.
     ValueError
-        If the base makes several draws, or a constant is outside its range.
+        If the base makes several draws, a constant is outside its range, or the kernel states `displacement_zcdp` and
+        the base has a `grid` coarser than 2^-30 of its noise.
 
     Notes
     -----
@@ -72,11 +75,8 @@ class AppliedKernel(PostProcessing):
             )
         if getattr(self.base, "draws", 1) != 1:
             raise ValueError("base must make one draw, because the kernel moves all that it releases: set draws=1")
-        if self.kernel.displacement_zcdp < np.inf and not _adds_gaussian_noise(self.base):
-            raise TypeError(
-                "displacement_zcdp needs a GaussianMechanism as base, or PostNoise after one, because the displacement "
-                f"is measured in the unit of its release, got {type(self.base).__name__}; state mixing constants"
-            )
+        if self.kernel.displacement_zcdp < np.inf:
+            _check_gaussian_noise(self.base)
         self.accountant  # noqa: B018 - building it checks the constants
 
     @cached
@@ -152,6 +152,19 @@ def _check_one_draw(moved: FloatArray, before: tuple[int, ...]) -> None:
         )
 
 
-def _adds_gaussian_noise(base: Mechanism) -> bool:
-    """True if the release is a statistic plus Gaussian noise, in the unit in which its account states both."""
-    return isinstance(base, GaussianMechanism) or (isinstance(base, PostNoise) and _adds_gaussian_noise(base.base))
+def _check_gaussian_noise(base: Mechanism) -> None:
+    """Check that the release is a statistic plus Gaussian noise, in the unit in which its account states both.
+
+    Raises: TypeError; ValueError, if the noise was rounded to a coarse grid.
+    """
+    match base:
+        case PostNoise():
+            _check_gaussian_noise(base.base)
+        case GaussianMechanism() | GaussianSum() | ClippedSum():
+            check_fine_grid(base, base.noise_std, step="a kernel with displacement_zcdp")
+        case _:
+            raise TypeError(
+                "displacement_zcdp needs a GaussianMechanism, a GaussianSum or a ClippedSum as base, or PostNoise "
+                "after a GaussianMechanism, because the displacement is measured in the unit of its release, got "
+                f"{type(base).__name__}; state mixing constants"
+            )

@@ -16,6 +16,7 @@ from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.noise.exact import check_fine_grid
 from privsample.mechanisms.postprocessing.convolution import LARGEST, PostProcessing
 from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
 
@@ -102,7 +103,7 @@ class NoisyContraction(PostProcessing):
     TypeError
         If the base or a step is of another type.
     ValueError
-        If the maps do not accept the shape of the statistic.
+        If the maps do not accept the shape of the statistic, or the base has a `grid` coarser than 2^-30 of its noise.
 
     Notes
     -----
@@ -160,7 +161,8 @@ class NoisyContraction(PostProcessing):
         match self.base:
             case NoisyContraction():
                 return self.base._end
-            case GaussianMechanism(shape=shape):
+            case GaussianMechanism(shape=shape, noise_std=noise_std):
+                check_fine_grid(self.base, noise_std, step="NoisyContraction")
                 return shape
         raise TypeError(f"base must be a GaussianMechanism or a NoisyContraction, got {type(self.base).__name__}")
 

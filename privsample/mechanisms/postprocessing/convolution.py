@@ -21,6 +21,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.noise.exact import check_fine_grid
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
 from privsample.mechanisms.release import Release
@@ -112,7 +113,7 @@ class PostNoise(PostProcessing):
     TypeError
         If the base adds no Gaussian or Laplace noise.
     ValueError
-        If `noise` lies outside its range.
+        If `noise` lies outside its range, or the base has a `grid` coarser than 2^-30 of its noise.
 
     Notes
     -----
@@ -143,6 +144,7 @@ class PostNoise(PostProcessing):
     def __post_init__(self) -> None:
         set_fields(self, noise=positive(noise=self.noise))
         self.accountant  # noqa: B018 - building it checks the base's kind
+        check_fine_grid(self._additive, self._additive._noise_distribution.scale_parameter, step="PostNoise")
 
     @property
     def quantity(self) -> str:
