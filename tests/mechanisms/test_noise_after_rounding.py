@@ -70,3 +70,16 @@ def test_sums_with_gaussian_noise_have_a_cost_of_displacements(base):
     orders = np.array([1.5, 2.0, 20.0])
     assert mechanism.accountant.rdp(orders) == pytest.approx(same.rdp(orders), rel=1e-12)
     assert mechanism.release(np.ones((4, 3)) if isinstance(base, ps.ClippedSum) else np.ones(4))["sum"].shape[0] == 1
+
+
+def test_a_later_time_after_a_coarse_grid_is_refused():
+    """The release itself, and the path, are accounted exactly; only a later time alone is not."""
+    for mechanism in (
+        ps.BrownianMotion(sensitivity=1, time=0.09, grid=1.0),
+        ps.OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=0.1, grid=1.0),
+    ):
+        with pytest.raises(ValueError, match="in the base of a later time, got 1"):
+            mechanism.diffuse(mechanism.release(0.0), time=0.18)
+        levels = ps.MultilevelRelease(base=mechanism, times=(0.18,))
+        with pytest.raises(ValueError, match="in the base of a later time, got 1"):
+            levels.split_levels(levels.release(0.0))

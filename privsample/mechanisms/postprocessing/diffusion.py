@@ -31,7 +31,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
-from privsample.mechanisms.noise.exact import ExactNoise
+from privsample.mechanisms.noise.exact import ExactNoise, check_fine_grid
 from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.postprocessing.convolution import LARGEST, account_of_step
@@ -170,7 +170,8 @@ class DiffusionMechanism(Mechanism):
         Raises
         ------
         ValueError
-            If the time is not later, or the release is not one of this diffusion, for example because it was processed.
+            If the time is not later, if the release is not one of this diffusion, for example because it was processed,
+            or if it lies on a `grid` coarser than 2^-30 of its noise.
         TypeError
             If it is not a Release.
         """
@@ -178,11 +179,15 @@ class DiffusionMechanism(Mechanism):
         own = self._in_floats()
         same = isinstance(began, DiffusionMechanism) and began._in_floats().at(self.time) == own
         start = began if same and isinstance(began, DiffusionMechanism) else self
+        start._check_continuable()
         source, account = generator(rng), account_of_step(own.at(time), start, release, rng)
         gone = _time_between(start.time, time)
         moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
         partly = release.partly_digested
         return Release(mechanism=own.at(time), draws={"statistic": moved}, account=account, partly_digested=partly)
+
+    def _check_continuable(self) -> None:
+        """Check that the account of a later time holds after a release of this one. Raises: ValueError."""
 
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """The state after a further `time`."""
@@ -228,6 +233,9 @@ class GaussianDiffusionMechanism(ExactNoise, DiffusionMechanism):
 
     def _in_floats(self) -> Self:
         return replace(self, exact=False, grid=None)  # type: ignore[type-var]
+
+    def _check_continuable(self) -> None:
+        check_fine_grid(self, self.accountant.noise_std, step="a later time")
 
     @cached
     def _reader(self) -> GaussianMechanism:
@@ -592,7 +600,15 @@ class MultilevelRelease(Wrapper):
         tuple of Release
             One release for each level, the least noisy first. The cost for an observer of several levels is that of the
             least noisy one.
+
+        Raises
+        ------
+        ValueError
+            If the release is not one of this mechanism, or the base has a `grid` coarser than 2^-30 of its noise.
+        TypeError
+            If it is not a Release.
         """
+        self.base._check_continuable()
         added = account_of_step(self, self, release, None).assumptions - self.accountant.assumptions
         found = []
         levels = (self.base, *(self.base._in_floats().at(time) for time in self.times))
