@@ -192,6 +192,7 @@ ASSIGNMENTS = Experiment(
 LIKELIHOOD = Experiment(
     name="geumlek-4.6-regions",
     title="Like thesis section 4.5: common probabilities of all carriers, or their own",
+    seconds=24,
     run=_likelihood,
     size=(6.0, 3.4),
     package=PACKAGE,
