@@ -1,5 +1,6 @@
 """Reads one column of records from an array or an Arrow stream, in chunks."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -104,7 +105,9 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
     if array.dtype.kind in "UST":
         raise SchemaError(_TEXT_COLUMN)
     if array.dtype.kind not in "biufO":
-        raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
+        raise SchemaError(
+            f"data must be numbers or booleans, got {readable_dtype(array.dtype)}; encode it by a public rule first"
+        )
     for start in range(0, len(array), ROWS):
         yield _plain_numbers(array[start : start + ROWS])
 
@@ -122,7 +125,15 @@ def _plain_numbers(chunk: NDArray[Any]) -> NDArray[Any]:
 
 def readable_dtype(kind: np.dtype[Any]) -> str:
     """The dtype for a message; text dtypes as "text", since their length reveals that of the longest record."""
-    return "text" if kind.kind in "UST" else str(kind)
+    return "text" if kind.kind in "UST" else "fields" if kind.names else str(kind)
+
+
+def arrow_name(kind: Any) -> str:
+    """The name of an Arrow type for a message, without what is inside.
+
+    The fields of a nested type may come from the keys of a record, and a length from the longest record.
+    """
+    return re.split(r"[<\[(]", str(kind), maxsplit=1)[0]
 
 
 def as_float(item: Any) -> float:
@@ -239,7 +250,7 @@ def _check_type(kind: Any) -> None:
         raise SchemaError(_TEXT_COLUMN)
     accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     if not any(accept(kind) for accept in accepted):
-        raise SchemaError(f"data must be numbers or booleans, got {kind}; encode it by a public rule first")
+        raise SchemaError(f"data must be numbers or booleans, got {arrow_name(kind)}; encode it by a public rule first")
 
 
 def _numbers(array: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privsample._data import TEXT
+from privsample._data import TEXT, arrow_name
 from privsample.cli.errors import DataProblem
 
 _SPACE = "[ \t\r]*"
@@ -32,14 +32,16 @@ def check_type(kind: Any, column: str, *, categories: bool, mapped: bool) -> Non
 
     if categories:
         if not (is_text(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)):
-            raise DataProblem(f"column {column!r} has type {kind}; --categories needs text, whole numbers or booleans")
+            raise DataProblem(
+                f"column {column!r} has type {arrow_name(kind)}; --categories needs text, whole numbers or booleans"
+            )
     elif is_text(kind):
         if not mapped:
             raise DataProblem(f"column {column!r} holds text (type {kind}), expected numbers or booleans; {TEXT_HINT}")
     else:
         accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
         if not any(accept(kind) for accept in accepted):
-            raise DataProblem(f"column {column!r} has type {kind}; expected numbers or booleans")
+            raise DataProblem(f"column {column!r} has type {arrow_name(kind)}; expected numbers or booleans")
 
 
 def parse_numbers(array: Any, mapping: Mapping[str, float | None] | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._data import readable_dtype
+from privsample._data import arrow_name, readable_dtype
 from privsample._optional import require
 from privsample._value import frozen_value
 from privsample.errors import SchemaError
@@ -182,7 +182,7 @@ def _of_arrow(data: Any, name: str, *, drop: bool) -> KeyColumn:
         return KeyColumn(numbers=plain.fill_null(0).to_numpy(), absent=_nulls(plain), typed=True)
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     if not any(holds(kind) for holds in text):
-        raise SchemaError(f"the {name} must be text or whole numbers, got {kind}; {_ADVICE}")
+        raise SchemaError(f"the {name} must be text or whole numbers, got {arrow_name(kind)}; {_ADVICE}")
     if encoded and not any(chunk.dictionary.null_count for chunk in column.chunks) and not column.null_count:
         return KeyColumn(arrow=column, typed=True)
     plain = column.cast(pa.large_string())

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import is_encodable
-from privsample._data import decoded, readable_dtype, value_type
+from privsample._data import arrow_name, decoded, readable_dtype, value_type
 from privsample._optional import require
 from privsample.errors import SchemaError
 
@@ -112,7 +112,7 @@ def _of_arrow(column: Any, wanted: str) -> tuple[Sequence[Any], Codes]:
         entries = pa.chunked_array(map(decoded, entries.chunks), value_type(entries.type))
     accepted = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_floating)
     if not any(accept(entries.type) for accept in (*accepted, types.is_null)):
-        raise SchemaError(f"{wanted}, got {entries.type}")
+        raise SchemaError(f"{wanted}, got {arrow_name(entries.type)}")
     if types.is_null(entries.type):
         return [], np.full(len(entries), -1)
     if types.is_string_view(entries.type):
