@@ -283,7 +283,7 @@ def sampled_response(rng: Rng) -> Case:
     )
     both, q = response(number(odds)), number(rate)
     mixed = tuple((1 - q) * v + q * u for u, v in zip(both.p, both.q, strict=True))
-    return finite(account, [Finite(mixed, both.q)], k)
+    return replace(finite(account, [Finite(mixed, both.q)], k), rounding=4e-16)
 
 
 def allocated_response(rng: Rng) -> Case:
