@@ -1,10 +1,13 @@
 """Which way answers for a composition, and its answers against values of other methods."""
 
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pytest
 
 from privsample import AddRemove, GaussianAccountant, PoissonSampling, SubsampledAccountant
+from privsample.accounting.engine.routes import _least_epsilon
 from privsample.accounting.loss import planner
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
@@ -103,3 +106,22 @@ def test_a_composition_that_no_way_bounds_is_infinite(monkeypatch):
     assert 0.425464 < answer.epsilon <= 2 * steps(0.01, 1, 1).members[0][0].least_epsilon(-14.0 - np.log(2)) + 1e-9
     monkeypatch.setattr(planner, "_FEW", 0)
     assert planner.least_epsilon(product, -14.0).epsilon == np.inf
+
+
+def test_a_search_along_the_contour_ends():
+    """At the max divergence, where nothing converges, and where the first answer is none."""
+    product = steps(0.01, 1, 2, removed=False)
+    found = planner._along_the_contour(product, -6.0, [planner.Answer(np.inf, "grid")], 0.05)
+    assert found.epsilon == np.inf or product.least_epsilon(-6.0) <= found.epsilon <= product.max_divergence
+    assert 0.0 < planner._root_below(lambda _: -1.0, 1.0, 0.05) < 1e-15
+
+
+def test_a_later_pair_does_not_lower_epsilon():
+    """On two grids a pair may seem to exceed delta at an epsilon that is above its own."""
+    first = SimpleNamespace(least_epsilon=lambda _: 1.0)
+    second = SimpleNamespace(least_epsilon=lambda _: 0.5, log_delta=lambda _: np.array([-1.0]))
+    assert _least_epsilon([first, second], -2.0) == (1.0, None)
+
+
+def test_most_losses_have_no_mass_at_the_largest():
+    assert BetaPair(a=6.0, b=111.0, step=0.4).log_top_mass == -np.inf

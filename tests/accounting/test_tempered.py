@@ -208,6 +208,7 @@ def test_views_are_the_minimum_of_two_bounds():
     account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
     assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
     assert account.pure_epsilon == pytest.approx(2 * np.log(3) / 4)
+    assert account.bounds.directions[0][0].max_divergence == pytest.approx(account.pure_epsilon)
     bounded = BoundedRangeAccountant(loss_range=account.loss_range, relation=ReplaceOne(n=10))
     assert (account.rdp(ORDERS) <= bounded.rdp(ORDERS)).all()
     assert (account.rdp(ORDERS) <= account.shift**2 / 2 * ORDERS).all()

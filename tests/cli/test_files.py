@@ -161,7 +161,7 @@ def test_a_broken_page_is_found_while_drawing(run):
     [
         (pa.array(["Zaphod"] * 4), "holds text (type string)"),
         (pa.array(["Zaphod"] * 4).dictionary_encode(), "holds text"),
-        (pa.array([0, 1, 2, 3]).cast(pa.timestamp("us")), "has type timestamp[us]"),
+        (pa.array([0, 1, 2, 3]).cast(pa.timestamp("us")), "has type timestamp;"),
         (pa.array([[1], [0], [1], [1]]), "expected numbers or booleans"),
     ],
 )
