@@ -37,11 +37,11 @@ def convolve(members: Sequence[GridMasses], size: int, first: int) -> tuple[Floa
         # Indices count from the heaviest node, whose transform is its mass, without an error.
         heaviest = int(np.argmax(member.masses))
         others = np.where(np.arange(len(member.masses)) == heaviest, 0.0, member.masses)
-        indices, rest = member.indices - member.indices[heaviest], float(others.sum())
+        indices, lacking = member.indices - member.indices[heaviest], 1.0 - float(member.masses[heaviest])
         start -= member.times * int(member.indices[heaviest])
-        log = _log1p(rfft(np.bincount(indices % size, others, size)) - rest)
+        log = _log1p(rfft(np.bincount(indices % size, others, size)) - lacking)
         log_total += member.times * log
-        log_noisy += member.times * np.log(np.exp(log.real) + (noise + 64 * _EPS) * rest)
+        log_noisy += member.times * np.log(np.exp(log.real) + (noise + 64 * _EPS) * float(others.sum()))
     height = np.exp(log_total.real)
     rounding = (noise + 4 * _EPS * (2 + np.abs(log_total.real) + np.abs(log_total.imag))) * height
     lost = 2.0 / size * float((np.exp(log_noisy) - height).sum() + rounding.sum())
