@@ -195,7 +195,7 @@ class StatisticsAccountant(Accountant):
     def _largest_l1_norm(self) -> float:
         """The largest L1 norm of a difference, rounded up."""
         norm, coordinates = float(self._vectors.sum(axis=1).max()), self._vectors.shape[1]
-        if coordinates == 1 or bool((self._vectors % 1.0 == 0.0).all()):  # the sum is exact
+        if coordinates == 1 or (norm < 2.0**53 and bool((self._vectors % 1.0 == 0.0).all())):  # the sum is exact
             return norm
         return norm * (1.0 + coordinates * float(np.finfo(np.float64).eps))
 
