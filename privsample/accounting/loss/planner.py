@@ -39,6 +39,7 @@ _NEAR, _FAR = 1e-6, 0.05  # relative distances of the contour's epsilon from tha
 _SECANTS = 60  # largest number of secants in a search
 _FARTHEST = 1e9  # the largest epsilon around which a grid is built
 _FEW = 64  # members up to which basic composition is tried
+_ULP = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,14 @@ def log_deltas(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
         found = _on_grid(product, epsilon)
         unsure = ~np.isneginf(found) & ~((found > LEAST_CONTOUR_LOG_DELTA) & (found < np.inf))
         lower(found, unsure, _converted)
-    return np.where(epsilon >= product.max_divergence, -np.inf, np.minimum(found, 0.0))
+    return np.where(epsilon >= _top(product), -np.inf, np.minimum(found, 0.0))
+
+
+def _top(product: "ProductPair") -> float:
+    """An upper bound on the max divergence: losses of finite tables are rounded to nearest, and an enumeration's up."""
+    if product.table is not None and product.max_divergence > 0.0:
+        return product.table.max_divergence
+    return product.max_divergence * (1.0 + 8 * _ULP)
 
 
 def _converted(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
@@ -115,7 +123,7 @@ def _by_conversion(product: "ProductPair", log_delta: float) -> Answer:
 def _least(tried: Sequence[Answer], product: "ProductPair") -> Answer:
     """The least answer, at most the max divergence; of equal ones that with the closest lower side."""
     least = min(tried, key=lambda answer: (answer.epsilon, answer.gap))
-    return replace(least, epsilon=min(least.epsilon, product.max_divergence))
+    return replace(least, epsilon=min(least.epsilon, _top(product)))
 
 
 def _contour_sides(product: "ProductPair", epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -138,10 +146,10 @@ def _along_the_contour(product: "ProductPair", log_delta: float, tried: Sequence
 
     The search begins at the relative distance `near` from the least answer.
     """
-    start, sides = _least(tried, product).epsilon, {}
+    start, top, sides = _least(tried, product).epsilon, _top(product), {}
 
     def excess(epsilon: float) -> float:
-        if epsilon >= product.max_divergence:
+        if epsilon >= top:
             return -np.inf
         if epsilon not in sides:
             sides[epsilon] = [float(side[0]) for side in _contour_sides(product, np.array([epsilon]))]
@@ -150,9 +158,9 @@ def _along_the_contour(product: "ProductPair", log_delta: float, tried: Sequence
     if not np.isfinite(start) or excess(start) > 0.0:
         return Answer(np.inf, "contour integral")
     found = safe_side(lambda epsilon: excess(epsilon) <= 0.0, _root_below(excess, start, near), upward=True)
-    gap = np.inf
-    if log_delta > LEAST_CONTOUR_LOG_DELTA:
-        gap = log_delta - sides[found][1] if 0.0 < found < product.max_divergence else 0.0
+    gap = 0.0 if found == 0.0 else np.inf
+    if log_delta > LEAST_CONTOUR_LOG_DELTA and 0.0 < found < top:
+        gap = log_delta - sides[found][1]
     return Answer(found, "contour integral", gap=gap)
 
 
@@ -181,7 +189,7 @@ def _root_below(excess: Callable[[float], float], start: float, near: float) -> 
 def _on_grid(product: "ProductPair", epsilon: FloatArray) -> FloatArray:
     """Log delta at each epsilon >= 0 on grids that are shared, or are made for these epsilons if the contour fails."""
     result, epsilon = np.full(len(epsilon), -np.inf), np.minimum(epsilon, _FARTHEST)
-    below = epsilon < product.max_divergence
+    below = epsilon < _top(product)
     result[below] = product.grids.log_deltas(epsilon[below])
     while product.smooth and below.any():
         centre = float(epsilon[below].min())

@@ -51,7 +51,7 @@ class ProductPair(LossPair):
         return self.smooth and all(pair.suits_contours for pair, _ in self.members if isinstance(pair, SmoothPair))
 
     @cached
-    def alternatives(self) -> "tuple[LossPair, ...]":
+    def alternatives(self) -> "tuple[ProductPair, ...]":
         """Products with one alternative for each release; this product alone if they are too many.
 
         For the same neighbours, repeated releases may be dominated by different alternatives, so all multisets of
@@ -170,8 +170,7 @@ class ProductPair(LossPair):
         if self.max_divergence == 0.0:
             return planner.Answer(0.0, "enumeration", gap=0.0)
         if len(each := self.alternatives) > 1:
-            products = [pair for pair in each if isinstance(pair, ProductPair)]
-            return max([pair.answer(log_delta) for pair in products], key=lambda answer: answer.epsilon)
+            return max((pair.answer(log_delta) for pair in each), key=lambda answer: answer.epsilon)
         return planner.least_epsilon(self, log_delta)
 
     def certified_cases(self, claims: Claims) -> tuple[CertifiedCase, ...]:

@@ -45,7 +45,7 @@ def compare(case: Case, rng: Rng) -> Iterator[Comparison]:
     delta = 10.0 ** -float(rng.choice([rng.uniform(0.1, 3), rng.uniform(2, 12), rng.uniform(12, 300)]))
     epsilon = float(account.epsilon(delta))
     if 0 < epsilon < inf:
-        yield from _log_deltas(case, "epsilon", epsilon * (1 + case.rounding), log_delta=log(delta))
+        yield from _log_deltas(case, "epsilon", epsilon, log_delta=log(delta))
     for further in case.epsilons or [
         epsilon * float(rng.uniform(0.2, 1.5)) if 0 < epsilon < inf else power(rng, -3, 1)
     ]:

@@ -5,7 +5,7 @@ any of them is wrong.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from math import comb
 from typing import Any
@@ -28,7 +28,6 @@ class Case:
     truths: list[list[tuple[true.Loss, int]]]
     log_delta: Callable[[float], list[Real | None]] | None = None
     epsilons: list[float] = field(default_factory=list)
-    rounding: float = 0.0  # relative error of an epsilon that is not rounded up
 
     def true_log_deltas(self, epsilon: float) -> list[Real]:
         curve = self.log_delta or (lambda e: [true.composed_log_delta(parts, e) for parts in self.truths])
@@ -159,7 +158,7 @@ def table(rng: Rng) -> Case:
     p, q = ((row / 2.0**46).tolist() for row in rows)
     k = int(rng.integers(1, 12)) if size > 2 else times(rng, 2)
     loss = Finite(*(tuple(number(x) for x in row) for row in (p, q)))
-    return replace(finite(k * ps.PairAccountant(p=p, q=q), [loss], k), rounding=4e-16)
+    return finite(k * ps.PairAccountant(p=p, q=q), [loss], k)
 
 
 def kernel(rng: Rng) -> Case:
@@ -283,7 +282,7 @@ def sampled_response(rng: Rng) -> Case:
     )
     both, q = response(number(odds)), number(rate)
     mixed = tuple((1 - q) * v + q * u for u, v in zip(both.p, both.q, strict=True))
-    return replace(finite(account, [Finite(mixed, both.q)], k), rounding=4e-16)
+    return finite(account, [Finite(mixed, both.q)], k)
 
 
 def allocated_response(rng: Rng) -> Case:
