@@ -183,7 +183,7 @@ _PANELS = (
 
 EXPERIMENT = Experiment(
     name="papernot-tight",
-    title="Papernot and Steinke, Proposition 17 and Appendix D.3: a fixed number of runs, and Lemma 7 attained",
+    title="Papernot and Steinke, Proposition 17 and Appendix D.3: a fixed number of runs, and Lemma 7 nearly attained",
     seconds=6.6,
     run=_run,
     size=(8.8, 3.8),
