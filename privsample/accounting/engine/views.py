@@ -49,6 +49,8 @@ def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
         result = np.minimum(result, _from_renyi(bounds, epsilon))
     if np.isnan(result).any():
         raise NumericalFailure("a privacy curve is NaN, so no guarantee is stated")
+    if bounds.infinity_mass == 0.0:  # from the pure guarantee on, delta is 0
+        result = np.where(epsilon >= bounds.pure_epsilon, -np.inf, result)
     return np.minimum(result, 0.0)
 
 
